@@ -15,6 +15,7 @@ _CHILDREN = (
     "--download",
     "--read",
     "--read-chats",
+    "--read-image",
     "--template",
     "--try-tokenizer",
     "--read-pages",
@@ -41,6 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.documents.reading import main as read
 
         return read(arguments[1:])
+    if arguments[:1] == ["--read-image"]:
+        from core.documents.images import main as read_image
+
+        return read_image(arguments[1:])
     if arguments[:1] == ["--read-chats"]:
         from core.chat_archives.process import main as read_chats
 

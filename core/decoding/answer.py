@@ -8,8 +8,10 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
 
+import mlx.core as mx
 from msgspec import Struct
 
 from core.answer_format import AnswerFormat
@@ -21,7 +23,7 @@ from core.drafting.draft_model import Proposer
 from core.drafting.gate import Gate, PricedGate, TimedGate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
-from core.events import Change, Generate, MemoryNeed, ReadingPace, Stats
+from core.events import FIRST_IMAGE_ROW, Change, Generate, MemoryNeed, ReadingPace, Stats
 from core.folders.folder import gigabytes
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
@@ -72,6 +74,29 @@ class Pace(Protocol):
         """The pace by a timing of a fraction of a second, to begin with; None if it is not possible."""
 
 
+class ImageRows(Protocol):
+    """The images of a prompt, on their way through the model (`core.vision.sight`)."""
+
+    seconds: float
+
+    def end(self, prompt: Sequence[int], start: int, end: int) -> int:
+        """The end of a pass over `prompt` from `start`, near `end`; it divides no image if that matters."""
+
+    def reading(
+        self, sequence: CachedSequence, ids: Sequence[int]
+    ) -> AbstractContextManager[tuple[mx.array, dict[str, Any]]]:
+        """For one pass over `ids`, the next of `sequence`: their block [1, n] and the model's arguments."""
+
+    def answering(self, sequence: CachedSequence) -> AbstractContextManager[None]:
+        """While open, passes continue `sequence`, whose images were read, with text."""
+
+    def why_unseen(self) -> str:
+        """Why the model's answer does not depend on the images; empty if it does.
+
+        Two passes, once a model.
+        """
+
+
 class DraftReader(Proposer, Protocol):
     """A draft model that drafts, and reads the prompt for it."""
 
@@ -115,6 +140,7 @@ class Answer:
       drafted. `prediction`: ids of the predicted answer.
     - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`. `unattended`: how many tokens were
       read, and are left out of `sequence`, which then serves this answer only.
+    - `sight`: the images of the prompt; None without images.
     - `shown`: the ids of the answer, without a stop token. `stats`: filled in as it happens.
 
     Times are seconds of `clock` since `requested_s`; None: since now.
@@ -159,6 +185,7 @@ class Answer:
         self.sparse = self.unmatched = False
         self.unattended = 0
         self.reading_reason = self.scorer = ""
+        self.sight: ImageRows | None = None
         self.shown: list[int] = []
 
     def downgrade(self, key: str, used: object, reason: str, asked: str = "") -> None:
@@ -194,6 +221,11 @@ class Answer:
     def reach_tokens(self) -> int:
         """The longest context that the answer can come to."""
         return min(self.context_tokens, self.planned_tokens + self.settings.sampling.max_tokens)
+
+    @property
+    def text_ids(self) -> list[int]:
+        """The prompt without the rows of images: what drafters, tables and statistics get."""
+        return [token for token in self.ids if token < FIRST_IMAGE_ROW]
 
     @property
     def begun(self) -> Sequence[int]:

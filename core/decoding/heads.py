@@ -24,6 +24,7 @@ import numpy as np
 from mlx.utils import tree_flatten
 
 from core.drafting.draft_model import NO_PROPOSAL, Proposal
+from core.events import FIRST_IMAGE_ROW
 from core.heads.draft_head import DraftHead
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import leaves
@@ -72,10 +73,12 @@ class HeadProposer:
         # Positions of waiting rows, the states before them [rows, size], and the end of the known rows.
         self._waiting: list[tuple[list[int], mx.array]] = []
         self._end = 0
+        self._image_rows = 0  # of the context, which the drafter's own context does not have
 
     def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
         """Starts with the context `prompt`; the head's rows of another context are removed."""
         self._sequence, self._context, self._waiting = sequence, list(prompt), []
+        self._image_rows = sum(token >= FIRST_IMAGE_ROW for token in prompt)
         sequence.serve_head(self.identity)
         if sequence.head is None and self._head.new_cache is not None:
             sequence.head = CachedSequence(self._head.new_cache)
@@ -100,8 +103,8 @@ class HeadProposer:
         """Size of the head's weights."""
         return sum(value.nbytes for _, value in tree_flatten(self._head.module.parameters()))
 
-    def read(self, ids: mx.array, cache: Any) -> tuple[mx.array, mx.array]:
-        logits, states = self._head.parts.read(ids, cache, self._head.layers)
+    def read(self, ids: mx.array, cache: Any, **given: Any) -> tuple[mx.array, mx.array]:
+        logits, states = self._head.parts.read(ids, cache, self._head.layers, **given)
         return logits, self._head.fuse(states)[0]
 
     def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
@@ -136,18 +139,18 @@ class HeadProposer:
 
     def propose(self, context: Sequence[int], count: int) -> Proposal:
         """Up to `count` greedy ids after `context`. Empty if the newest hidden state is not available."""
-        sequence, last = self._sequence, len(context) - 1
+        sequence, last = self._sequence, len(context) - 1 + self._image_rows
         if count < 1 or sequence is None:
             return NO_PROPOSAL
         if sequence.state is None or sequence.state[0] != last - 1:
             return NO_PROPOSAL
-        self._context[last:] = context[last:]
+        self._context[last:] = context[-1:]
         own = sequence.head
         if own is not None:
             if len(own.tokens) > last:
                 own.truncate(last)
             self._read_waiting()
-        state, token, head = sequence.state[1][None], mx.array(list(context[last:])), self._head
+        state, token, head = sequence.state[1][None], mx.array(list(context[-1:])), self._head
         block = head.block(token[None], state, own.cache, count) if head.block and own else None
         guesses: list[_Guess] = []
         for depth in range(count):
@@ -165,7 +168,7 @@ class HeadProposer:
         found: Any = tokens.tolist()
         likely: Any = chances.tolist()
         if own is not None:
-            own.append_at(context, np.array([last], np.int32))
+            own.append_at(self._context, np.array([last], np.int32))
             self._end = last + 1
             for entry in leaves(own.cache) if block is None else ():
                 entry.trim(count - 1)  # type: ignore[attr-defined]
@@ -179,7 +182,9 @@ class HeadProposer:
         positions = [position for each, _ in self._waiting for position in each]
         states = mx.concatenate([rows for _, rows in self._waiting])
         self._waiting = []
-        self._step(mx.array([self._context[position] for position in positions]), states[None])
+        # Rows of images have no embedding; what the head knows of them is in the states.
+        ids = [self._context[position] for position in positions]
+        self._step(mx.array([0 if token >= FIRST_IMAGE_ROW else token for token in ids]), states[None])
         own.append_at(self._context, np.array(positions, np.int32))
         own.settle()
         self._keep_newest(len(positions))

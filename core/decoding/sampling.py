@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -27,6 +28,7 @@ from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
 from numpy.typing import NDArray
 
 from core.drafting.draft import Draft
+from core.events import FIRST_IMAGE_ROW
 from core.kv.cached_sequence import CachedSequence
 from core.settings.request import Sampling
 
@@ -228,7 +230,7 @@ class RowHistory:
         All rows cover equally many tokens. A path shorter than the longest is padded with its first id: the
         penalty depends on whether an id occurs, not on how often.
         """
-        context = self._sequence.tokens[-PENALTY_WINDOW_TOKENS:]
+        context = _latest_tokens(self._sequence.tokens, PENALTY_WINDOW_TOKENS)
         if unknown is not None:
             known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
             return mx.concatenate([known, unknown.astype(mx.uint32)])[None]
@@ -263,6 +265,15 @@ class RowHistory:
         for token in new:
             self._counts[token] += 1.0
         counted += new
+
+
+def _latest_tokens(tokens: Sequence[int], count: int) -> list[int]:
+    """The last `count` of `tokens` that are not rows of images."""
+    found = list(tokens[-count:])
+    if max(found, default=0) >= FIRST_IMAGE_ROW:
+        texts = (token for token in reversed(tokens) if token < FIRST_IMAGE_ROW)
+        found = list(islice(texts, count))[::-1]
+    return found
 
 
 def _runs_after(tokens: NDArray[np.int64], length: int) -> list[int]:

@@ -1,7 +1,7 @@
-"""DocumentReading: reads one document in a child process that can be stopped.
+"""DocumentReading and ImageReading: read one file in a child process that can be stopped.
 
-`run()` blocks; call it on a thread of its own. `stop()` may be called from any thread. However the process
-ends, the result is a text or a `RequestError`. No Qt.
+Their methods block; call them on a separate thread. `stop()` may be called from any thread. However the
+process ends, the result is a text, an image or a `RequestError`. No Qt.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from pathlib import Path
 import msgspec
 
 from core.documents import strings
-from core.documents.limits import Limits
+from core.documents.images import Filter, ImageLine
+from core.documents.limits import ImageLimits, Limits
 from core.documents.reading import Document, DocumentLine, shown_name
 from core.errors import RequestError
+from core.events import Image
 from core.system.children import child_command
 from core.system.reader_process import ReaderFaultError, ReaderProcess
 
@@ -80,29 +82,101 @@ class DocumentReading:
                         raise RequestError(line.refused, line.hint)
                     progressed(line)
         except ReaderFaultError as fault:
-            raise RequestError(self._fault(fault), strings.PASTE_PART) from fault
+            why = _fault(
+                fault, self._name, self._limits.silence_s, self._limits.whole_s, self._limits.characters
+            )
+            raise RequestError(why, strings.PASTE_PART) from fault
         except msgspec.DecodeError as error:
             raise RequestError(strings.file_unreadable(self._name, str(error)), strings.PASTE_PART) from error
-        raise RequestError(self._ended(self._process.status), strings.PASTE_PART)
+        why = _ended(self._process.status, self._name, self._limits.whole_s, self._limits.memory_bytes)
+        raise RequestError(why, strings.PASTE_PART)
 
-    def _fault(self, fault: ReaderFaultError) -> str:
-        match fault.kind:
-            case "not started":
-                return strings.file_unreadable(self._name, strings.NOT_STARTED.format(why=fault))
-            case "silent":
-                return strings.file_stands_still(self._name, self._limits.silence_s)
-            case "slow":
-                return strings.file_takes_long(self._name, self._limits.whole_s)
-            case "long":
-                return strings.file_too_long(self._name, self._limits.characters)
 
-    def _ended(self, status: int) -> str:
-        """The message for a process that ended without a result."""
-        if status == -signal.SIGXCPU:
-            return strings.file_takes_long(self._name, self._limits.whole_s)
-        why = strings.ENDED_WITH.format(status=status)
-        if status == -signal.SIGABRT:  # PDFium aborts where it gets no memory
-            why = strings.aborted(self._limits.memory_bytes)
-        elif status < 0:
-            why = strings.ENDED_BY_SIGNAL.format(signal=signal.Signals(-status).name)
-        return strings.file_unreadable(self._name, why)
+class ImageReading:
+    """Reads the image at `path`, each time in a new process."""
+
+    def __init__(
+        self, path: Path, limits: ImageLimits | None = None, command: Sequence[str] | None = None
+    ) -> None:
+        self.path = path
+        self._name = shown_name(path)
+        self._limits = limits = limits or ImageLimits()
+        self._command = [
+            *(command or child_command("--read-image")),
+            os.path.abspath(path),
+            *(str(int(bound)) for bound in (limits.memory_bytes, limits.whole_s)),
+        ]
+        self._process = self._new_process()
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._process.stop()
+
+    def describe(self) -> Image:
+        """The image's size and hash. Raises `RequestError`, and `StoppedError` after `stop()`."""
+        found = self._line().image
+        if found is None:
+            raise RequestError(strings.file_unreadable(self._name, "its reader named no image"))
+        return found
+
+    def scaled(self, hash: str, width: int, height: int, filter: Filter) -> bytes:
+        """uint8 [height, width, 3]: the pixels, if they have this `hash` before they are scaled.
+
+        Raises `RequestError`, and `StoppedError` after `stop()`.
+        """
+        found = self._line(hash, str(width), str(height), filter).pixels
+        if found is None or len(found) != height * width * 3:
+            raise RequestError(strings.file_unreadable(self._name, "its reader gave too few pixels"))
+        return found
+
+    def _new_process(self, *wanted: str) -> ReaderProcess:
+        return ReaderProcess(
+            [*self._command, *wanted],
+            silence_s=self._limits.silence_s,
+            whole_s=self._limits.whole_s,
+            most_bytes=_MOST_BYTES,
+        )
+
+    def _line(self, *wanted: str) -> ImageLine:
+        """The process's line. Raises `RequestError`."""
+        self._process = process = self._new_process(*wanted)
+        bounds = self._limits
+        try:
+            with closing(process.lines()) as lines:
+                for data in lines:
+                    line = msgspec.json.decode(data, type=ImageLine)
+                    if line.refused is not None:
+                        raise RequestError(line.refused, line.hint)
+                    return line
+        except ReaderFaultError as fault:
+            why = _fault(fault, self._name, bounds.silence_s, bounds.whole_s, 0)
+            raise RequestError(why, strings.CONVERT_IMAGE) from fault
+        except msgspec.DecodeError as error:
+            why = strings.file_unreadable(self._name, str(error))
+            raise RequestError(why, strings.CONVERT_IMAGE) from error
+        why = _ended(process.status, self._name, bounds.whole_s, bounds.memory_bytes)
+        raise RequestError(why, strings.CONVERT_IMAGE)
+
+
+def _fault(fault: ReaderFaultError, name: str, silence_s: float, whole_s: float, characters: int) -> str:
+    match fault.kind:
+        case "not started":
+            return strings.file_unreadable(name, strings.NOT_STARTED.format(why=fault))
+        case "silent":
+            return strings.file_stands_still(name, silence_s)
+        case "slow":
+            return strings.file_takes_long(name, whole_s)
+        case "long":
+            return strings.file_too_long(name, characters)
+
+
+def _ended(status: int, name: str, whole_s: float, memory_bytes: int) -> str:
+    """The message for a process that ended without a result."""
+    if status == -signal.SIGXCPU:
+        return strings.file_takes_long(name, whole_s)
+    why = strings.ENDED_WITH.format(status=status)
+    if status == -signal.SIGABRT:  # PDFium aborts where it gets no memory
+        why = strings.aborted(memory_bytes)
+    elif status < 0:
+        why = strings.ENDED_BY_SIGNAL.format(signal=signal.Signals(-status).name)
+    return strings.file_unreadable(name, why)

@@ -26,7 +26,7 @@ Kind = Literal[
     "hidden word", "hidden sheet", "hidden row", "hidden column", "hidden cell",
     "hidden slide", "scanned page",
     "missing page", "unreadable page", "picture", "equation", "object", "attachment", "deleted word",
-    "damaged character",
+    "damaged character", "later frame",
 ]  # fmt: skip
 # How far a reading is: done, of all.
 Told = Callable[[int, int, Unit], None]
@@ -41,6 +41,23 @@ class Limits(NamedTuple):
     whole_s: float = 600.0
     # Beyond any context: about two million tokens.
     characters: int = 8_000_000
+
+
+class ImageLimits(NamedTuple):
+    """Limits of the process that decodes one image.
+
+    A photograph of 48 million pixels takes about a second.
+    """
+
+    memory_bytes: int = 1024 * 1024 * 1024
+    silence_s: float = 30.0
+    whole_s: float = 60.0
+
+
+# Of an image: its file, its pixels, and its longer side in its shorter ones; models accept no longer strips.
+MOST_IMAGE_BYTES = 128 * 1024 * 1024
+MOST_PIXELS = 64_000_000
+MOST_ASPECT = 200
 
 
 class UnreadableError(Exception):

@@ -130,7 +130,7 @@ def quick_document(path: Path, encoding: str = "") -> Document | None:
     with them alone. Raises `RequestError`.
     """
     name = shown_name(path)
-    with _opened(path, name) as (stream, size_bytes):
+    with opened_file(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
         if kind != "text" or size_bytes > limits.QUICK_BYTES:
             return None
@@ -150,7 +150,7 @@ def read_document(
     `RequestError` if the file has no text; MemoryError, and whatever `told` raises.
     """
     name = shown_name(path)
-    with _opened(path, name) as (stream, size_bytes):
+    with opened_file(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
         source = _Source(stream, path, name, encoding, limits.Gathered(most_characters))
         try:
@@ -190,7 +190,7 @@ class _Source:
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
+def opened_file(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
     """The open file and its size; its errors are `RequestError`s. Never waits for a pipe or a device."""
     path = text_file(path)
     try:

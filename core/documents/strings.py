@@ -18,6 +18,9 @@ KIND_BINARY = (
     "not a text",
     "Text, code, HTML, PDF, Office, OpenDocument, rich text and mail files can be attached.",
 )
+CONVERT_IMAGE = "Save it as PNG or JPEG and attach that."
+SCALE_IMAGE = "Save a smaller copy and attach that."
+ATTACH_AGAIN = "Attach it again."
 PASTE_PART = "Paste the part that matters."
 CHECK_FILE = "Check the file."
 ATTACH_FILES = "Choose a file or a folder."
@@ -105,6 +108,30 @@ def file_locked(name: str) -> str:
     return f"“{name}” is locked with a password."
 
 
+def image_is_svg(name: str) -> str:
+    return f"“{name}” is an SVG drawing, which has no pixels."
+
+
+def image_is_heic(name: str) -> str:
+    return f"“{name}” is a HEIC image, which can be read on a Mac only."
+
+
+def image_is_float(name: str) -> str:
+    return f"“{name}” has pixels that are fractions, such as of a measurement."
+
+
+def image_pixels(name: str, width: int, height: int, most: int) -> str:
+    return f"“{name}” has {width:,} × {height:,} pixels, the most is {most / 1e6:,.0f} million."
+
+
+def image_aspect(name: str, width: int, height: int, most: int) -> str:
+    return f"“{name}” has {width:,} × {height:,} pixels; a side is at most {most:,} times the other."
+
+
+def image_changed(name: str) -> str:
+    return f"The image “{name}” has changed since it was attached."
+
+
 def file_damaged(name: str, kind: str) -> str:
     return f"“{name}” is damaged, or not a valid {kind} file."
 
@@ -121,6 +148,7 @@ _LEFT_OUT: dict[Kind, tuple[str, str]] = {
     "hidden row": ("hidden row", "hidden rows"), "hidden column": ("hidden column", "hidden columns"),
     "hidden cell": ("hidden cell", "hidden cells"),
     "hidden word": ("hidden word", "hidden words"), "attachment": ("attachment", "attachments"),
+    "later frame": ("later frame", "later frames"),
     "equation": ("equation", "equations"), "object": ("embedded object", "embedded objects"),
     "picture": ("picture", "pictures"), "deleted word": ("deleted word", "deleted words"),
     "damaged character": ("damaged character", "damaged characters"),

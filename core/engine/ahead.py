@@ -17,11 +17,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from core.decoding.answer import MemoryGuard
+from core.decoding.answer import ImageRows, MemoryGuard
 from core.engine.model_session import ModelSession
 from core.engine.saved_chats import SavedChats
 from core.errors import DraftlightError
-from core.events import Generate, ModelInfo, ReadAheadProgress
+from core.events import Generate, Message, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
 from core.models import memory
 from core.models.loader import LoadedModel
@@ -55,15 +55,19 @@ def why_not_ahead(request: Generate, info: ModelInfo, preference: Preference) ->
 
 
 class ReadAhead:
-    """`ids_of` returns the ids of a request's prompt and raises `DraftlightError`."""
+    """`ids_of` returns the ids of a request's prompt, `sight_of` the images of messages in a prompt of these
+    ids; both raise `DraftlightError`.
+    """
 
     def __init__(
         self,
         ids_of: Callable[[Generate], Sequence[int]],
+        sight_of: Callable[[Sequence[Message], Sequence[int]], ImageRows | None],
         chats: SavedChats,
         say: Callable[[ReadAheadProgress], None],
     ) -> None:
         self._ids_of = ids_of
+        self._sight_of = sight_of
         self._chats = chats
         self._say = say
         self._wanted: Generate | None = None
@@ -108,7 +112,8 @@ class ReadAhead:
         ids = yield from self._fixed_ids(request, model)
         # `read_prompt` leaves out the last token.
         prompt, end = [*ids, 0], len(ids)
-        kv, _ = session.quantisation(request.settings.kv)
+        sight = self._sight_of(request.messages, ids)
+        kv = None if sight is not None else session.quantisation(request.settings.kv)[0]
         budget_bytes = settings.memory_mib << 20
         if end >= settings.context_of(model.info.context_tokens) or session.profile_of(kv).why_not_split(end):
             return
@@ -124,7 +129,8 @@ class ReadAhead:
         sequence = session.prefix_cache.take(prompt, whole=whole, kv=kv)
         sequence.reuse(prompt, whole=whole)
         # A new chat without a word may never be kept, and its file would never be erased.
-        chat = "" if is_new and not (question.content or question.attachments) else request.chat
+        is_empty = not (question.content or question.attachments or question.images)
+        chat = "" if is_new and is_empty else request.chat
         self._chats.taken(sequence, chat, settings)
         reused = sequence.columns.count
         fits = guard(request, quantised=kv is not None).chunk_tokens
@@ -140,7 +146,9 @@ class ReadAhead:
             other = replace(request, messages=(*request.messages[:-1], fewer))
             lengths.append(shared_prefix(ids, (yield from self._fixed_ids(other, model))))
         lengths.sort()
-        steps = read_prompt(model.model, sequence, prompt, chunk_tokens=chunk, snapshots=lengths, states=head)
+        steps = read_prompt(
+            model.model, sequence, prompt, chunk_tokens=chunk, snapshots=lengths, states=head, sight=sight
+        )
         try:
             for step in steps:
                 sequence.ahead_columns = step.done_tokens - reused

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 
 import mlx.core as mx
@@ -22,17 +22,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
-from core.decoding.answer import Answer, MemoryGuard
+from core.decoding.answer import Answer, ImageRows, MemoryGuard
 from core.decoding.loop import DecodeLoop
 from core.encoder.store import BackgroundEmbedding, Embedder
 from core.engine.ahead import ReadAhead
 from core.engine.generation import Writing, sequence_kept_valid, shorten
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import branches, plan
-from core.engine.prompts import cleaned, edited_ids, title_request
+from core.engine.prompts import (
+    cleaned,
+    edited_ids,
+    left_out_images,
+    title_request,
+    without_oldest_images,
+)
 from core.engine.saved_chats import SavedChats
 from core.errors import BrokenLogitsError, GrammarError, ModelTooLargeError, NoModelError, PromptTooLongError
 from core.events import (
+    FIRST_IMAGE_ROW,
     TYPED,
     Change,
     DocumentEmbedded,
@@ -64,6 +71,7 @@ from core.models.runtime import check_prepared
 from core.prefill import passages
 from core.prefill.reading import Reading
 from core.prompt import (
+    ImageText,
     Prompt,
     check_continuation,
     check_fits,
@@ -132,7 +140,8 @@ class Engine:
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
-        self._ahead = ReadAhead(lambda request: self._prompt(request)[0].ids, self._saved_chats, say)
+        ids_of = lambda request: self._prompt(request)[0].ids  # noqa: E731
+        self._ahead = ReadAhead(ids_of, self._sight, self._saved_chats, say)
         self._clock = clock
         self._say = say
         self._released: Released | None = None
@@ -249,6 +258,7 @@ class Engine:
         """Free what an answer with `settings` does not need: caches of other chats, encoder, draft model."""
         self._session.prefix_cache.fit(0)
         self._session.drafts.keep_for(settings)
+        self._session.release_eyes()
         self._embedder.unload()
 
     def unload(self) -> None:
@@ -455,7 +465,8 @@ class Engine:
             self._take_sequence(answer, reading, after)
             model, need = answer.model, answer.model.need
             cache_bytes = need.cache_at(answer.reach_tokens) if need else 0
-            after.enter_context(memory.wired(model.info.size_bytes + session.drafts.nbytes + cache_bytes))
+            weights_bytes = model.info.size_bytes + session.drafts.nbytes + session.eyes_bytes
+            after.enter_context(memory.wired(weights_bytes + cache_bytes))
             stopped = yield from _uncancelled(reading.plan(), cancelled)
             writing = Writing(answer)
             with sequence_kept_valid(answer):
@@ -465,22 +476,14 @@ class Engine:
                 else:
                     shorten(answer, guard)
                     writing.begin()
-                    try:
-                        with closing(DecodeLoop(answer).steps(answer.settings.sampling.max_tokens)) as steps:
-                            for step in steps:
-                                yield from writing.add(step)
-                                if writing.reason:
-                                    break
-                                if cancelled():
-                                    writing.reason = "cancelled"
-                                    break
-                                yield from writing.due_gauges()
-                    except (BrokenLogitsError, GrammarError):
-                        yield from writing.rest()  # the tokens before it
-                        raise
+                    sight = answer.sight
+                    with nullcontext() if sight is None else sight.answering(answer.sequence):
+                        yield from _written(answer, writing, cancelled)
                     yield from writing.rest()
                     yield writing.gauges()
                 surface()
+                if answer.sight is not None and not stopped and (why := answer.sight.why_unseen()):
+                    answer.downgrade("images", "not seen", why, asked="seen")
                 if answer.head is not None:
                     profile.count_head(answer.head.source, writing.head_tokens, answer.stats.steps)
             yield writing.finished(reading)
@@ -492,6 +495,7 @@ class Engine:
         prompt, format = self._prompt(request)
         answer = Answer(request, self.loaded, prompt, self._clock, requested_s)
         answer.format = format
+        answer.sight = self._sight(request.messages, prompt.ids)
         check_continuation(request, self.loaded.info)
         continuation: Sequence[int] = request.continuation
         if TYPED in continuation:
@@ -500,6 +504,23 @@ class Engine:
         answer.ids += continuation
         answer.continued_tokens = len(continuation)
         return answer
+
+    def _sight(self, messages: Sequence[Message], ids: Sequence[int]) -> ImageRows | None:
+        """The images of `messages` for the model; None if `ids` have none. Raises `RequestError`."""
+        if not any(message.images for message in messages) or max(ids, default=0) < FIRST_IMAGE_ROW:
+            return None
+        from core.vision.sight import Sight  # not without an image
+
+        return Sight(self._session.eyes(), messages)
+
+    def _image_text(self, messages: Sequence[Message]) -> ImageText | None:
+        """How prompts of the model show images; None without images. Raises `RequestError`."""
+        if not any(message.images for message in messages):
+            return None
+        from core.vision.eyes import family_of  # not without an image
+
+        family = family_of(self._described.info)
+        return ImageText(family.written, family.shown, family.token, family.rows_of)
 
     def _guard(self, request: Generate, *, quantised: bool) -> MemoryGuard:
         need = self.loaded.need
@@ -574,13 +595,23 @@ class Engine:
         wanted = chat.thinking == "on" or (chat.thinking == "auto" and self._described.info.thinks_by_default)
         silent = formed and wanted and switches_thinking(tokenizer)
         rows = self._described.info.vocabulary
-        prompt = render(
-            tokenizer, messages, chat.system_prompt, request.tools, "off" if silent else chat.thinking, rows
-        )
+        thinking = "off" if silent else chat.thinking
+        shown, image_text = messages, self._image_text(messages)
+        limit_tokens = request.settings.prefill.context_of(self._described.info.context_tokens)
+        while True:
+            prompt = render(tokenizer, shown, chat.system_prompt, request.tools, thinking, rows, image_text)
+            if image_text is None or len(prompt.ids) < limit_tokens:
+                break
+            fewer = without_oldest_images(shown, len(prompt.ids) - limit_tokens + 1, image_text.rows_of)
+            if fewer == shown:
+                break
+            shown = fewer
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
             format = format.with_described_calls()
         changes = prompt.changes
+        if left := sum(len(each.images) for each in messages) - sum(len(each.images) for each in shown):
+            changes += (left_out_images(messages, left),)
         if formed and wanted and (silent or format.begins == "thought"):
             changes += (Change("chat.thinking", "on", "off", "an answer by a grammar begins at once"),)
         if formed:
@@ -608,6 +639,23 @@ class Engine:
                     return None
                 cut = event.reason == "length"
         return cleaned(parse_answer("".join(words), format.without_calls()).text, cut=cut)
+
+
+def _written(answer: Answer, writing: Writing, cancelled: Callable[[], bool]) -> Iterator[Event]:
+    """The tokens of `answer`, and gauges between them."""
+    try:
+        with closing(DecodeLoop(answer).steps(answer.settings.sampling.max_tokens)) as steps:
+            for step in steps:
+                yield from writing.add(step)
+                if writing.reason:
+                    break
+                if cancelled():
+                    writing.reason = "cancelled"
+                    break
+                yield from writing.due_gauges()
+    except (BrokenLogitsError, GrammarError):
+        yield from writing.rest()  # the tokens before it
+        raise
 
 
 def _uncancelled(

@@ -101,9 +101,10 @@ class Writing:
     def begin(self) -> None:
         """The prompt was read; the first step reads its last token."""
         answer = self._answer
-        answer.drafter.begin(answer.ids, Facts(answer.begun))
+        known = answer.text_ids if answer.sight is not None else answer.ids
+        answer.drafter.begin(known, Facts(answer.begun))
         if answer.gate is not None:
-            answer.gate.begin(answer.ids, predicted=bool(answer.prediction))
+            answer.gate.begin(known, predicted=bool(answer.prediction))
         answer.stats.read_tokens += 1
         self._before_s = answer.now()
 
@@ -213,6 +214,9 @@ class Writing:
                 answer.prediction, answer.begun, answer.shown
             )
         stats.prompt_tokens = len(answer.ids)
+        if answer.sight is not None:
+            stats.image_tokens = len(answer.ids) - len(answer.text_ids)
+            stats.image_s = answer.sight.seconds
         stats.skipped_tokens = answer.sequence.skipped - answer.unattended
         stats.total_s = answer.now()
         stats.plain_tokens_per_s = self._plain_tokens_per_s()

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -35,6 +35,9 @@ from core.settings.prefill import KvCache
 from core.system.paths import models_dir
 from core.tables.memory import TableMemory
 from core.tables.prebuilt import PrebuiltTables
+
+if TYPE_CHECKING:
+    from core.vision.eyes import Eyes
 
 _TIMED_PROPOSALS = 16
 # Of an output layer, in plain steps.
@@ -266,6 +269,7 @@ class ModelSession:
         self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
         self._head: HeadProposer | str | None = None
+        self._eyes: Eyes | None = None
         self._downloads_ns = 0
         # For `auto`: the proposer, its times, and its learned acceptance.
         self._proposals: tuple[Proposer, TimedProposer, Proposals] | None = None
@@ -325,11 +329,30 @@ class ModelSession:
         found = load_head(self.model.model, Path(info.path), self._make_room) if info.path else NO_HEAD
         return found if isinstance(found, str) else HeadProposer(found)
 
+    def eyes(self) -> Eyes:
+        """The model's eyes, whose tower is loaded with the first image. Raises `RequestError`."""
+        if self._eyes is None:
+            from core.vision.eyes import Eyes, family_of  # not without an image
+
+            self._eyes = Eyes(self.model, family_of(self.model.info), self._make_room)
+        return self._eyes
+
+    def release_eyes(self) -> None:
+        """Frees the tower and the rows of images, which the next image loads again."""
+        if self._eyes is not None:
+            self._eyes.unload()
+
+    @property
+    def eyes_bytes(self) -> int:
+        """Bytes of the tower, if it is loaded, and of the rows of images."""
+        return self._eyes.nbytes if self._eyes is not None else 0
+
     @property
     def nbytes(self) -> int:
-        """Bytes of weights and caches, the head's and draft model's included: what unloading frees."""
+        """Bytes of weights and caches, of head, eyes and draft model, too: what unloading frees."""
         head = self._head.nbytes if isinstance(self._head, HeadProposer) else 0
-        return self.model.info.size_bytes + self.prefix_cache.nbytes + self.drafts.nbytes + head
+        held = self.model.info.size_bytes + self.prefix_cache.nbytes
+        return held + self.drafts.nbytes + head + self.eyes_bytes
 
     # ---- quantised caches
 

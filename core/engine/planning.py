@@ -61,7 +61,7 @@ def compile_options(answer: Answer, session: ModelSession) -> None:
         answer.grammar.advance(answer.begun)
     if not answer.ids:
         raise EmptyPromptError("The prompt is empty.", "Type a question.")
-    model.check_ids(answer.ids)
+    model.check_ids(answer.ids if answer.sight is None else answer.text_ids)
 
 
 def _check_bias(request: Generate, vocabulary: int) -> None:
@@ -101,6 +101,8 @@ def choose_cache(answer: Answer, session: ModelSession) -> None:
     """How the cache is quantised."""
     bits = answer.settings.kv.bits
     kv, why_not = session.quantisation(answer.settings.kv)
+    if kv is not None and answer.sight is not None:
+        kv, why_not = None, "a chat with images keeps its cache in full precision"
     answer.kv = kv
     if why_not:
         answer.downgrade("kv.bits", "off", why_not)
@@ -143,7 +145,9 @@ def choose_draft_model(answer: Answer, session: ModelSession) -> None:
         return
     why_not = "a draft model reads all of a text, and this one is longer than the context"
     try:
-        if answer.most_tokens is None:
+        if answer.sight is not None:
+            why_not = "a draft model that does not see is not asked while the chat holds images"
+        elif answer.most_tokens is None:
             answer.proposer = session.drafts.drafting(chosen)
             why_not = answer.proposer.loaded.why_not_read(answer.ids)
     except (DraftModelError, ModelError) as error:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
-from core.events import TYPED, Generate, Message
+from core.events import TYPED, Change, Generate, Image, Message
 from core.events.wire import well_formed
 from core.prompt import Prompt, Span, encode, inner_of
 from core.settings import Settings, assign_all
@@ -117,6 +118,33 @@ def _boundaries(texts: Sequence[str]) -> dict[int, int]:
     return found
 
 
+# ---- images in a full context
+
+
+def without_oldest_images(
+    messages: Sequence[Message], tokens: int, rows_of: Callable[[Image], Sequence[int]]
+) -> tuple[Message, ...]:
+    """`messages` without the oldest images, of at least `tokens` rows; those of the last message stay."""
+    found = list(messages)
+    for at, message in enumerate(found[:-1]):
+        kept = list(message.images)
+        while kept and tokens > 0:
+            tokens -= len(rows_of(kept.pop(0)))
+        found[at] = replace(message, images=tuple(kept))
+    # A turn of images alone would be gone with them, and its answer would follow no question.
+    return tuple(
+        replace(each, content="…") if given.images and not (each.images or each.content.strip()) else each
+        for each, given in zip(found, messages)
+    )
+
+
+def left_out_images(messages: Sequence[Message], count: int) -> Change:
+    """The change reported for `count` images of the oldest turns that the context cannot hold."""
+    total = sum(len(message.images) for message in messages)
+    reason = "the context cannot hold more, so those of the oldest turns were left out"
+    return Change("images", f"{total:,}", f"{total - count:,}", reason)
+
+
 # ---- titles
 #
 # Only the beginnings of question and answer are sent, because a title must not take a minute. Unusable output
@@ -170,7 +198,7 @@ def title_request(messages: Sequence[Message], context_tokens: int) -> Generate 
     answer = next((each.content for each in messages if each.role == "assistant"), "")
     if question is None or not answer.strip():
         return None
-    names = ", ".join(attachment.name for attachment in question.attachments)
+    names = ", ".join([*(each.name for each in question.images), *(each.name for each in question.attachments)])
     # A token has at least one character.
     limit = max(0, (context_tokens - MOST_TOKENS) // 2 - len(_ASK))
     asked = " ".join(f"{names} {question.content}".split())

@@ -17,6 +17,9 @@ GrammarKind = Literal["json_object", "json_schema", "tool_calls"]
 
 # The id of a token that a person wrote.
 TYPED = -1
+# The least id of an image's row in a prompt; the greatest is 2^31 − 1. No vocabulary and no table has such
+# ids.
+FIRST_IMAGE_ROW = 1 << 24
 
 
 class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +46,24 @@ class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     left_out: tuple[LeftOut, ...] = ()
 
 
+class Image(Struct, frozen=True, forbid_unknown_fields=True):
+    """An image of a message: a file on this machine, as `core.documents.images.describe` found it.
+
+    - `path`: absolute. `hash`: SHA-256 of the upright image's size and pixels, as hexadecimal digits; a file
+      with other pixels is refused. `width`, `height`: of the upright image, in pixels.
+    - `at`: the number of characters of the message's content before the image.
+    - `left_out`: what the pixels do not have of the file, such as later frames.
+    """
+
+    name: str
+    path: str
+    hash: str
+    width: int
+    height: int
+    at: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+
+
 class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
     """A call of a function by the model. `arguments`: a JSON object as text."""
 
@@ -60,7 +81,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """One turn. The prompt contains the attachments before `content`.
+    """One turn. The prompt contains the attachments before `content`, and images within it (`Image.at`).
 
     An assistant's turn may have `tool_calls`, and a `thought` that is not part of its `content`; a turn with
     the role `tool` is the result of the call `tool_call_id`.
@@ -72,6 +93,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     thought: str = ""
+    images: tuple[Image, ...] = ()
 
 
 class Grammar(Struct, frozen=True, forbid_unknown_fields=True):
@@ -239,6 +261,8 @@ class Stats(Struct):
       `read_on_tokens`: skipped in earlier turns and read now.
     - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill, or the
       columns to which the answer attends; 0 if dense.
+    - `image_tokens`: rows of images in the prompt. `image_s`: part of `prefill_s`, decoding images and
+      computing their rows.
     - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
       expected position or in a match of several tokens, and that did not. Each counts once.
     - `host_ms_median`: time from the ids of a step to the start of the next pass, without waiting, of steps
@@ -254,6 +278,8 @@ class Stats(Struct):
     read_on_tokens: int = 0
     scored_tokens: int = 0
     kept_tokens: int = 0
+    image_tokens: int = 0
+    image_s: float = 0.0
     tokens: int = 0
     accepted: int = 0
     bonus: int = 0
@@ -328,7 +354,7 @@ class Stats(Struct):
 # What an answer in two parts has of the part that read its prompt, and of the later one.
 _OF_PROMPT = frozenset(
     {"prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens",
-     "scored_tokens", "kept_tokens"}
+     "scored_tokens", "kept_tokens", "image_tokens", "image_s"}
 )  # fmt: skip
 _OF_LATER = frozenset({"occupancy", "context_used_tokens", "context_tokens", "memory_bytes", "table"})
 

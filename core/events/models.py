@@ -59,6 +59,7 @@ class ModelInfo(Struct, frozen=True):
     - `thinks`: `chat.thinking` has an effect. `thinks_by_default`: it thinks first if that is “auto”.
     - `has_head`: there is a head for it.
     - `format`: the syntax of its answers.
+    - `sees`: images can be sent to it; else `why_unseeing` says why not.
     - `machines`: names of the ranks that hold the model; empty if this process holds all of it.
     """
 
@@ -85,6 +86,8 @@ class ModelInfo(Struct, frozen=True):
     machines: tuple[str, ...] = ()
     has_head: bool = False
     kv_why_not: str = ""
+    sees: bool = False
+    why_unseeing: str = ""
 
     @property
     def settings(self) -> Settings:
@@ -151,7 +154,8 @@ class MemoryNeed(Struct, frozen=True):
     one of which is copied at a time as it grows. `working`: for a chunk of `CHUNK_TOKENS` of the prompt, plus
     `working_growing` per token of the context. `process`: the process without a model. Of a quantised cache:
     `growing_8` or `growing_4` instead of `growing`, 0 if the layers cannot be quantised, and
-    `working_quantised` instead of `working_growing`, because its attention holds all scores.
+    `working_quantised` instead of `working_growing`, because its attention holds all scores. `eyes`: what the
+    first image adds to `weights`; 0 for a model that cannot see.
     """
 
     weights: int = 0
@@ -166,6 +170,7 @@ class MemoryNeed(Struct, frozen=True):
     growing_4: int = 0
     working_quantised: int = 0
     growing_layers: int = 0
+    eyes: int = 0
 
     def with_cache(self, kv: KvCache) -> MemoryNeed:
         """The need with a cache that is quantised as in `kv`."""
@@ -238,7 +243,8 @@ class ModelEntry(Struct, frozen=True):
     to download. `has_template`: it has a chat template. `problem`, `hint`: why it does not load.
     `listed_in`: the imported folder of several models in which it was found; else empty. `good_at`: what a
     suggested model is good at; empty for installed ones. `exactness`: what the setting `exact` allows on this
-    machine, `readings`: likelihoods of right answers by ways of reading; both empty if not measured.
+    machine, `readings`: likelihoods of right answers by ways of reading; both empty if not measured. `sees`:
+    images can be sent to it.
     """
 
     reference: str
@@ -264,6 +270,7 @@ class ModelEntry(Struct, frozen=True):
     good_at: str = ""
     exactness: str = ""
     readings: str = ""
+    sees: bool = False
 
 
 def api_id(model: ModelInfo | ModelEntry) -> str:

@@ -38,6 +38,7 @@ from core.folders.config import (
     need_of,
     text_config,
 )
+from core.folders.eyes import VISION_PARTS, why_unseeing
 from core.folders.json_files import MOST_BYTES, MOST_LARGE_BYTES, object_in, read_bytes, read_object
 from core.folders.places import display_name, is_head_file, is_head_folder
 from core.folders.tokenizer_limits import MOST_BYTES as MOST_BYTES_OF_TOKENIZER
@@ -57,7 +58,7 @@ _MODULES = {"chat_template_type": "chat_templates", "tool_parser_type": "tool_pa
 # Types for which mlx-lm has a built-in template.
 _LIBRARY_TEMPLATES = ("deepseek_v32", "muse_spark")
 # Tensors of parts that a language model does not load.
-_OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
+_OTHER_PARTS = (*VISION_PARTS, "audio_tower.", "model.audio_tower.", "embed_audio.", "model.embed_audio.")
 # File types of other runtimes, with advice.
 _FOREIGN = {
     "*.gguf": "a GGUF file, which other programs use",
@@ -103,11 +104,17 @@ class Tensor(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """A model folder whose files passed all checks."""
+    """A model folder whose files passed all checks. `eyes`: the tensors of its part for images."""
 
     folder: Path
     config: dict[str, Any]
     tensors: tuple[Tensor, ...]
+    eyes: tuple[Tensor, ...] = ()
+
+    @property
+    def why_unseeing(self) -> str:
+        """Why the model cannot see images; empty if it can."""
+        return why_unseeing(self.config, (each.name for each in self.eyes))
 
     @property
     def parameters(self) -> int:
@@ -159,7 +166,7 @@ def _check(folder: Path) -> Checked:
         raise ModelError(f"{folder} holds a drafting head, not a model.", "Load the model it belongs to.")
     config = _config(folder)
     _check_files(folder)
-    files = _weight_files(folder)
+    files = weight_files(folder)
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ModelError(
             f"{folder} holds no tokenizer ({', '.join(TOKENIZER_FILES[:3])}).",
@@ -180,8 +187,13 @@ def _check(folder: Path) -> Checked:
     _check_context(folder, config)
     tied = bool(text_config(config).get("tie_word_embeddings"))
     dropped = (*_OTHER_PARTS, "lm_head.") if tied else _OTHER_PARTS
-    tensors = (tensor for file in files for tensor in read_header(file))
-    return Checked(folder, config, tuple(each for each in tensors if not each.name.startswith(dropped)))
+    tensors = [tensor for file in files for tensor in read_header(file)]
+    return Checked(
+        folder,
+        config,
+        tuple(each for each in tensors if not each.name.startswith(dropped)),
+        tuple(each for each in tensors if each.name.startswith(VISION_PARTS)),
+    )
 
 
 def check_whole(folder: Path) -> None:
@@ -355,6 +367,9 @@ def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
 
 def _need(checked: Checked, machine: Machine) -> MemoryNeed:
     need = need_of(checked.config, checked.parameters, checked.stored_bytes, machine)
+    if not checked.why_unseeing:
+        eyes = replace(checked, tensors=checked.eyes)
+        need = replace(need, eyes=4 * eyes.parameters if machine.expands else eyes.stored_bytes)
     if max(msgspec.structs.astuple(need)) > _MOST_NEED_BYTES:
         raise ModelError(
             f"{checked.folder / 'config.json'} describes a model that is too large for any machine.",
@@ -404,6 +419,7 @@ def _described(entry: ModelEntry, checked: Checked, machine: Machine) -> ModelEn
         layers=len(layer_kinds(text)),
         has_template=has_template(folder, config["model_type"]),
         need=_need(checked, machine),
+        sees=not checked.why_unseeing,
     )
     try:
         check_code(folder)
@@ -461,7 +477,7 @@ def _config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if os.path.lexists(index):
         try:
@@ -567,7 +583,7 @@ def identity_of(folder: Path) -> str:
     digest = hashlib.sha256()
     try:
         digest.update(read_bytes(folder / "config.json", MOST_BYTES))
-        for path in _weight_files(folder):
+        for path in weight_files(folder):
             with path.open("rb") as file:
                 found = os.fstat(file.fileno())
                 digest.update(f"\0{path.name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.errors import ModelError, ModelNotHereError, RequestError, reason_of
-from core.events import MemoryNeed, ModelInfo
+from core.events import FIRST_IMAGE_ROW, MemoryNeed, ModelInfo
 from core.folders.config import context_tokens, is_number, wrong_field
 from core.folders.folder import (
     check,
@@ -108,6 +108,8 @@ class LoadedModel:
     def why_not_read(self, ids: Sequence[int]) -> str:
         """Why this model, as a draft model, cannot read `ids` and continue them; empty if it can."""
         info = self.info
+        if max(ids, default=0) >= FIRST_IMAGE_ROW:
+            return f"{info.name} is not asked while the chat holds images, which it does not see"
         if len(ids) >= info.context_tokens:
             return f"{info.name} reads {info.context_tokens - 1:,} tokens, and the text has {len(ids):,}"
         return "" if self.has_rows(ids) else f"the text has tokens that {info.name} does not have"
@@ -171,7 +173,9 @@ def load(
     progress("Almost ready", 0.95)
     info = _describe(folder, config, model, tokenizer, vocabulary, stops_problem)
     why_not = quantisable(model, lambda: make_prompt_cache(model)).why_not
-    return LoadedModel(model, tokenizer, replace(info, reference=reference, kv_why_not=why_not), need)
+    unseeing = checked.why_unseeing
+    info = replace(info, reference=reference, kv_why_not=why_not, sees=not unseeing, why_unseeing=unseeing)
+    return LoadedModel(model, tokenizer, info, need)
 
 
 def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
@@ -201,7 +205,8 @@ def describe_part(
     stops_problem = _use_stop_ids(folder, checked.config, tokenizer, part)
     info = _describe(folder, checked.config, part, tokenizer, vocabulary, stops_problem)
     info = replace(info, reference=reference, machines=machines, parameters=checked.parameters)
-    return tokenizer, replace(info, kv_why_not="the model runs on several machines")
+    several = "the model runs on several machines"
+    return tokenizer, replace(info, kv_why_not=several, why_unseeing=several)
 
 
 def _unread(folder: Path) -> nn.Module:

@@ -142,8 +142,12 @@ class SplitModel(Struct, frozen=True):
     embed: Callable[[mx.array], mx.array]
     output: Callable[[mx.array], mx.array]
 
-    def read(self, ids: mx.array, cache: Any, layers: Sequence[int] = ()) -> tuple[mx.array, mx.array]:
+    def read(
+        self, ids: mx.array, cache: Any, layers: Sequence[int] = (), **given: Any
+    ) -> tuple[mx.array, mx.array]:
         """One forward pass over `ids` [1, n]: the model's logits, and hidden states [1, n, width].
+
+        `given`: other arguments of the model.
 
         The states are the results of the `layers`, joined in this order, or the body's, after its final norm.
         """
@@ -153,7 +157,7 @@ class SplitModel(Struct, frozen=True):
             for number, tap in taps.items():
                 body.layers[number] = tap
             self.owner["model"] = body if layers else whole
-            logits = self.model(ids, cache=cache)
+            logits = self.model(ids, cache=cache, **given)
         finally:
             self.owner["model"] = body
             for number, tap in taps.items():
@@ -184,8 +188,11 @@ class SplitModel(Struct, frozen=True):
 class StateReceiver(Protocol):
     """Receives the hidden states of all tokens that the model reads for one answer."""
 
-    def read(self, ids: mx.array, cache: Any) -> tuple[mx.array, mx.array]:
-        """One forward pass over `ids` [1, n]: logits [1, n, vocabulary] and states [n, width]."""
+    def read(self, ids: mx.array, cache: Any, **given: Any) -> tuple[mx.array, mx.array]:
+        """One forward pass over `ids` [1, n]: logits [1, n, vocabulary] and states [n, width].
+
+        `given`: other arguments of the model.
+        """
 
     def begin(self, sequence: Any, prompt: Sequence[int]) -> None:
         """Starts the reading of `prompt` into `sequence`, which holds a prefix of it."""

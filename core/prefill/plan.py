@@ -34,7 +34,7 @@ from msgspec.structs import replace
 from core.decoding.answer import Answer, Pace
 from core.encoder.store import Embedder
 from core.errors import DraftModelError, reason_of
-from core.events import Change, Passage, ReadingPace
+from core.events import FIRST_IMAGE_ROW, Change, Passage, ReadingPace
 from core.kv.mlx_lm_caches import largest_window
 from core.kv.positions import Columns
 from core.models import memory
@@ -357,7 +357,10 @@ class PromptText:
 
     @cached_property
     def words(self) -> Words:
-        return words_of(self._answer.model.tokenizer.convert_ids_to_tokens(list(self.ids)))
+        is_row = [token >= FIRST_IMAGE_ROW for token in self.ids]  # which has no words
+        texts = [0 if row else token for token, row in zip(self.ids, is_row)]
+        pieces = self._answer.model.tokenizer.convert_ids_to_tokens(texts)
+        return words_of(["" if row else piece for piece, row in zip(pieces, is_row)])
 
     def quoting(self, positions: Positions, at: int) -> PromptText:
         """The text with a quotation of `positions`, which is always read, before the token `at`."""
@@ -485,6 +488,8 @@ class Planning:
         answer, sequence, start = self._answer, self._answer.sequence, self._from
         prefill, preference = answer.settings.prefill, self._preference
         if not (attends_to_chosen(prefill, self.dense, preference, start) and sequence.can_select):
+            return ""
+        if answer.sight is not None:  # rows of images have positions that selected columns do not
             return ""
         layout = self._text.layout
         documents = np.flatnonzero(layout.source >= 0)

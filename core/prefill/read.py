@@ -9,7 +9,7 @@ architecture supports it. Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
-from core.decoding.answer import Pace
+from core.decoding.answer import ImageRows, Pace
 from core.kv.cached_sequence import CachedSequence
 from core.models.parts import StateReceiver
 
@@ -46,6 +46,7 @@ def read_prompt(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     states: StateReceiver | None = None,
+    sight: ImageRows | None = None,
     clock: Callable[[], float] | None = None,
 ) -> ReadSteps:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
@@ -53,6 +54,7 @@ def read_prompt(
     Yields before the first chunk and after each, and with `clock` (seconds) twice a second within a
     chunk, which is read to its end if the iterator is closed then. A chunk ends at each of the lengths
     `snapshots` (ascending), where the sequence takes a snapshot. `states` receives the hidden states.
+    `sight`: the images of the prompt.
     """
     if states is not None:
         states.begin(sequence, prompt)
@@ -64,8 +66,10 @@ def read_prompt(
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
         end = min(at + chunk_tokens, *ends)
+        if sight is not None:
+            end = sight.end(prompt, at, end)
         chunk = np.arange(at, end, dtype=np.int32)
-        yield from _read_chunk(model, sequence, prompt, chunk, total_tokens, snapshots, states, clock)
+        yield from _read_chunk(model, sequence, prompt, chunk, total_tokens, snapshots, states, sight, clock)
 
 
 def read_kept(
@@ -77,6 +81,7 @@ def read_kept(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     states: StateReceiver | None = None,
+    sight: ImageRows | None = None,
     clock: Callable[[], float] | None = None,
 ) -> ReadSteps:
     """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
@@ -88,8 +93,9 @@ def read_kept(
         states.begin(sequence, prompt)
     total_tokens = sequence.columns.count + len(kept)
     yield ReadProgress(sequence.columns.count, total_tokens)
-    for chunk in _chunks(kept, chunk_tokens, snapshots):
-        yield from _read_chunk(model, sequence, prompt, chunk, total_tokens, snapshots, states, clock)
+    chunks = _chunks(kept, chunk_tokens, snapshots)
+    for chunk in chunks if sight is None else _undivided(chunks, prompt, sight):
+        yield from _read_chunk(model, sequence, prompt, chunk, total_tokens, snapshots, states, sight, clock)
 
 
 def timed_steps(steps: ReadSteps, pace: Pace | None, clock: Callable[[], float] | None) -> ReadSteps:
@@ -115,16 +121,19 @@ def _read_chunk(
     total_tokens: int,
     snapshots: Sequence[int],
     states: StateReceiver | None,
+    sight: ImageRows | None,
     clock: Callable[[], float] | None,
 ) -> ReadSteps:
     """Read the tokens of `prompt` at `positions`; take a snapshot if they end at one of `snapshots`."""
     ids = [prompt[at] for at in positions]
     # The logits are not evaluated, so MLX never computes the output layer.
-    block, found, is_closed = mx.array(ids)[None], None, False
-    if states is None:
-        model(block, cache=sequence.cache)
-    else:
-        _, found = states.read(block, sequence.cache)
+    found, is_closed = None, False
+    with nullcontext((mx.array(ids)[None], {})) if sight is None else sight.reading(sequence, ids) as passed:
+        block, given = passed
+        if states is None:
+            model(block, cache=sequence.cache, **given)
+        else:
+            _, found = states.read(block, sequence.cache, **given)
     if clock is not None:
         try:
             for share in _evaluated(sequence, clock):
@@ -157,6 +166,20 @@ def _evaluated(sequence: CachedSequence, clock: Callable[[], float]) -> Iterator
         done += count
         if done < last:
             yield done / last
+
+
+def _undivided(chunks: Sequence[Positions], prompt: Sequence[int], sight: ImageRows) -> list[Positions]:
+    """`chunks` with images undivided where that is needed. All rows of an image are kept."""
+    found: list[Positions] = []
+    left = np.concatenate(chunks)
+    for chunk in chunks:
+        if not len(left) or chunk[-1] < left[0]:
+            continue
+        start, last = int(left[0]), int(chunk[-1]) + 1
+        cut = int(np.searchsorted(left, max(start + 1, sight.end(prompt, start, last))))
+        found.append(left[:cut])
+        left = left[cut:]
+    return [*found, left] if len(left) else found
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:

@@ -161,6 +161,7 @@ class Reading:
                 chunk_tokens=self._fit_chunk(answer.held_tokens),
                 snapshots=self._snapshot_lengths(),
                 states=answer.head,
+                sight=answer.sight,
                 clock=answer.clock,
             )
             yield from self._followed(steps)
@@ -182,6 +183,7 @@ class Reading:
             before,
             chunk_tokens=chunk_tokens,
             states=head,
+            sight=answer.sight,
             clock=answer.clock,
         )
         yield from self._followed(steps, later_tokens=len(answer.ids) - len(before))
@@ -294,6 +296,7 @@ class Reading:
             chunk_tokens=self._fit_chunk(sequence.columns.count + len(kept)),
             snapshots=[*(min(length, end - 2) for length in lengths), end],
             states=answer.head,
+            sight=answer.sight,
             clock=answer.clock,
         )
         yield from self._followed(steps)

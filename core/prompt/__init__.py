@@ -6,6 +6,7 @@ Other packages import from here alone (a contract in pyproject.toml).
 from core.prompt.conversation import Region
 from core.prompt.probe import format_of, inner_of, switches_thinking, thinks_by_default, unread_calls
 from core.prompt.rendering import (
+    ImageText,
     Prompt,
     check_continuation,
     check_fits,
@@ -20,6 +21,7 @@ from core.prompt.template import renderer
 from core.prompt.tokens import Span, encode, may_merge
 
 __all__ = [
+    "ImageText",
     "Prompt",
     "Region",
     "Span",

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import RequestError
-from core.events import Change, Message, Role, Tool, ToolCall
-from core.prompt.template import CallForm, TemplateSupport, call_id, parts, with_thought
+from core.events import Change, Image, Message, Role, Tool, ToolCall
+from core.prompt.template import CallForm, TemplateSupport, call_id, parts, parts_with_images, with_thought
 
 RegionKind = Literal["system", "user", "assistant", "tool", "document"]
 
@@ -41,7 +41,8 @@ class Region(Struct, frozen=True):
 class Turn(Struct, frozen=True):
     """A message as passed to the template; `regions` are relative to `content`.
 
-    `tags` are spans of `content` with the tags around a thought, which may become control tokens.
+    `tags` are spans of `content` with the tags around a thought, which may become control tokens. `images`
+    are in the order of `Image.at`, an offset in `content`.
     """
 
     role: Role
@@ -51,11 +52,12 @@ class Turn(Struct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     tags: tuple[tuple[int, int], ...] = ()
+    images: tuple[Image, ...] = ()
 
     @property
     def has_content(self) -> bool:
-        """Whether the turn has text or calls, or is a tool's result."""
-        return bool(self.content.strip() or self.calls or self.role == "tool")
+        """Whether the turn has text, images or calls, or is a tool's result."""
+        return bool(self.content.strip() or self.images or self.calls or self.role == "tool")
 
 
 class Conversation(Struct, frozen=True):
@@ -123,10 +125,10 @@ def _message(turn: Turn, form: CallForm, names: dict[str, str], support: Templat
             typed = support.typed_answer
         case "tool":
             typed = form.typed_results
-    message: dict[str, Any] = {
-        "role": turn.role,
-        "content": parts(turn.content) if typed else turn.content,
-    }
+    content: Any = parts(turn.content) if typed else turn.content
+    if turn.images:
+        content = parts_with_images(turn.content, [image.at for image in turn.images])
+    message: dict[str, Any] = {"role": turn.role, "content": content}
     if turn.calls:
         message["tool_calls"] = called(turn.calls, as_text=form.text_arguments)
     if turn.call_id:
@@ -183,9 +185,21 @@ def _turn(message: Message, first_source: int) -> Turn:
         at = start + len(body) + len(_DOCUMENT_END) + 2
     regions.append(Region(at, at + len(message.content), message.role))
     content = "\n\n".join([*texts, message.content]) if texts else message.content
+    most = len(message.content)
+    images = sorted((replace(each, at=at + min(max(0, each.at), most)) for each in message.images), key=_at)
     return Turn(
-        message.role, content, tuple(regions), message.thought, message.tool_calls, message.tool_call_id
+        message.role,
+        content,
+        tuple(regions),
+        message.thought,
+        message.tool_calls,
+        message.tool_call_id,
+        images=tuple(images),
     )
+
+
+def _at(image: Image) -> int:
+    return image.at
 
 
 def _system(text: str) -> Turn:
@@ -206,6 +220,7 @@ def _join(first: Turn, second: Turn, role: Role | None = None, between: str = "\
         (*first.calls, *second.calls),
         first.call_id,
         (*first.tags, *((start + shift, end + shift) for start, end in second.tags)),
+        (*first.images, *(replace(each, at=each.at + shift) for each in second.images)),
     )
 
 

@@ -15,13 +15,13 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from core.answer_format import SCHEMA_DATA, SCHEMA_MAPS
-from core.prompt.template import Turn, Write, content_text
+from core.prompt.template import Turn, Write
 
 # Source of all texts but the contents of messages.
 OTHER = -1
@@ -69,6 +69,9 @@ def rendered(
     """
     text = write(turns, tools, begins)
     nonce = secrets.randbits(64)
+    pieces = list(_text_pieces(turns))
+    contents = [words for _, _, words in pieces]
+    firsts = {turn: number for number, (turn, _, _) in reversed(list(enumerate(pieces)))}
 
     def marked(value: Any, source: int) -> Any:
         def mark(words: str, key: str) -> str:
@@ -78,9 +81,19 @@ def rendered(
 
         return changed(value, mark)
 
+    def marked_content(content: Any, first: int) -> Any:
+        if not isinstance(content, list):
+            return marked(content, first)
+        numbers = count(first)
+        return [marked(part, next(numbers) if "text" in part else OTHER) for part in content]
+
     marked_turns = [
         {
-            key: value if key in _COMPARED else marked(value, at if key == "content" else OTHER)
+            key: marked_content(value, firsts.get(at, OTHER))
+            if key == "content"
+            else value
+            if key in _COMPARED
+            else marked(value, OTHER)
             for key, value in turn.items()
         }
         for at, turn in enumerate(turns)
@@ -92,7 +105,6 @@ def rendered(
     unmarked = "".join(parts[::5])
     ends = accumulate(map(len, parts[::5]))
     marks = list(zip(ends, parts[1::5], parts[2::5], (int(each) - 1 for each in parts[3::5]), parts[4::5]))
-    contents = [content_text(turn["content"]) for turn in turns]
     found = [
         _widened(unmarked, contents, Run(start, end, source), bool(lead), bool(trail))
         for (start, lead, opens, source, _), (end, _, closes, closed, trail) in pairwise(marks)
@@ -106,7 +118,28 @@ def rendered(
         else:
             text = unmarked
     found += _searched(contents, text, found, sources)
-    return Rendering(text, tuple(each for run in sorted(found) for each in _pieces(run, text, contents)))
+    runs = (each for run in sorted(found) for each in _pieces(run, text, contents))
+    return Rendering(text, tuple(_of_turn(run, pieces) for run in runs))
+
+
+def _text_pieces(turns: Sequence[Turn]) -> Iterator[tuple[int, int, str]]:
+    """The texts of the turns' contents: the turn, the offset in its content, and the words of each."""
+    for number, turn in enumerate(turns):
+        content, at = turn["content"], 0
+        texts = (
+            [part["text"] for part in content if "text" in part] if isinstance(content, list) else [content]
+        )
+        for words in texts:
+            yield number, at, words
+            at += len(words)
+
+
+def _of_turn(run: Run, pieces: Sequence[tuple[int, int, str]]) -> Run:
+    """`run`, whose source is one of `pieces`, with the turn as its source."""
+    if run.source == OTHER:
+        return run
+    turn, at, _ = pieces[run.source]
+    return run._replace(source=turn, offset=run.offset + at)
 
 
 def _own(control: re.Pattern[str], text: str, runs: Sequence[Run]) -> Counter[str]:

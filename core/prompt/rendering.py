@@ -7,6 +7,8 @@ the template from documents, and the reading map can locate characters of a docu
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from core.answer_format import AnswerFormat, answer_format, answer_opening, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
-from core.events import TYPED, Change, Generate, Message, ModelInfo, Tool
+from core.events import TYPED, Change, Generate, Image, Message, ModelInfo, Tool
 from core.events.wire import well_formed, well_formed_record
 from core.prompt.conversation import Conversation, Region, Turn, adapted, declared, messages_for, turns_of
 from core.prompt.marks import OTHER, Rendering, Run, changed
@@ -40,6 +42,19 @@ _ASKED_CHARACTERS = 500
 _QUOTED_CHARACTERS = 60
 # Most characters that a template writes for one: two escapes of four digits.
 _ESCAPE_CHARACTERS = 12
+
+
+class ImageText(Struct, frozen=True):
+    """How a model's prompts show images.
+
+    The chat template writes `written` for one, which becomes `shown`; its token `token` becomes the ids
+    `rows_of(image)`.
+    """
+
+    written: str
+    shown: str
+    token: str
+    rows_of: Callable[[Image], list[int]]
 
 
 class Prompt(Struct, frozen=True):
@@ -100,8 +115,10 @@ def render(
     tools: Sequence[Tool] = (),
     thinking: ThinkingMode = "auto",
     rows: int | None = None,
+    image_text: ImageText | None = None,
 ) -> Prompt:
-    """The prompt for the answer to `messages`. `thinking`: whether the model thinks first.
+    """The prompt for the answer to `messages`. `thinking`: whether the model thinks first. `image_text`: of a
+    model that sees; without it images are left out.
 
     Attachments come before the message's own text, each under its name. If the last message is an answer, the
     prompt ends with it, and the model continues it. A tokenizer without a chat template gets the texts only.
@@ -110,6 +127,8 @@ def render(
     if a control token in a message cannot be read as text.
     """
     messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
+    if image_text is None:
+        messages = tuple(replace(each, images=()) if each.images else each for each in messages)
     given_tools = well_formed_record(tuple(tools))
     _check_has_content(messages, system_prompt)
     changes: tuple[Change, ...] = ()
@@ -127,8 +146,17 @@ def render(
     else:
         template = ChatTemplate(tokenizer, given_tools, thinking)
         conversation, rendering = _rendered(template, given, rows)
+    images = [image for turn in conversation.turns for image in turn.images]
+    if images and image_text is not None:
+        name = template.name if tokenizer.has_chat_template else "this model"
+        rendering = _with_images_shown(rendering, image_text, len(images), name)
     contents = _merged(_without_tags(conversation.turns, rendering))
     tokens = encode(inner, rendering.text, contents, rows, add_special=not tokenizer.has_chat_template)
+    if images and image_text is not None:
+        token = inner.convert_tokens_to_ids(image_text.token)
+        if tokens.ids.count(token) != len(images):
+            raise _without_images(name, len(images))
+        tokens = tokens.with_rows(token, [image_text.rows_of(image) for image in images])
     return Prompt(
         tokens.ids,
         rendering.text,
@@ -137,6 +165,36 @@ def render(
         contents,
         rows,
         tokens,
+    )
+
+
+def _with_images_shown(rendering: Rendering, image_text: ImageText, count: int, name: str) -> Rendering:
+    """`rendering` with what stands for each of `count` images; contents that look the same stay."""
+    written, text = image_text.written, rendering.text
+    runs = [run for run in rendering.runs if run.start < run.end]
+    found = [
+        place.start()
+        for place in re.finditer(re.escape(written), text)
+        if not any(run.start < place.end() and place.start() < run.end for run in runs)
+    ]
+    if len(found) != count:
+        raise _without_images(name, count)
+    longer = len(image_text.shown) - len(written)
+    pieces = [
+        text[start:end] for start, end in zip([0, *(at + len(written) for at in found)], [*found, None])
+    ]
+
+    def moved(run: Run) -> Run:
+        by = longer * bisect_left(found, run.start)
+        return run._replace(start=run.start + by, end=run.end + by)
+
+    return Rendering(image_text.shown.join(pieces), tuple(map(moved, rendering.runs)))
+
+
+def _without_images(name: str, count: int) -> ChatTemplateError:
+    images = "the image" if count == 1 else f"each of the {count:,} images"
+    return ChatTemplateError(
+        name, f"does not write {images} of this conversation once", "Choose another model."
     )
 
 
@@ -396,7 +454,7 @@ def _check_has_content(messages: Sequence[Message], system_prompt: str) -> None:
     last = messages[-1] if messages else None
     if last is None and not system_prompt.strip():
         raise EmptyPromptError("The conversation is empty.", "Type a question.")
-    if last is None or last.role == "tool" or last.tool_calls or last.content.strip():
+    if last is None or last.role == "tool" or last.tool_calls or last.content.strip() or last.images:
         return
     if not any(attachment.text.strip() for attachment in last.attachments):
         raise EmptyPromptError("The last message is empty.", "Type a question.")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import blake2b
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -448,6 +448,16 @@ LEAST = TemplateSupport(_refuse)
 def parts(content: str) -> list[dict[str, str]]:
     """A content as a list of parts."""
     return [{"type": "text", "text": content}]
+
+
+def parts_with_images(content: str, offsets: Sequence[int]) -> list[dict[str, str]]:
+    """A content as a list of parts, with an image at each of the ascending `offsets`."""
+    cuts = [0, *offsets, len(content)]
+    found: list[dict[str, str]] = []
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        found += [{"type": "image"}] if number else []
+        found += parts(content[start:end]) if start < end else []
+    return found
 
 
 def content_text(content: Any) -> str:

@@ -38,14 +38,32 @@ _RARE = (*range(0xA000, 0xA48D), *range(0xAC00, 0xD7A4))
 
 
 class Tokens(Struct, frozen=True):
-    """Token ids, and for each its characters in the text; None if the tokenizer cannot tell."""
+    """Token ids, and for each its characters in the text; None if the tokenizer cannot tell.
+
+    `origins`: of each id the token of `encoding` in whose place it is; None if the ids are the encoding's.
+    """
 
     ids: list[int]
     encoding: Encoding | None
+    origins: list[int] | None = None
 
     @property
     def offsets(self) -> list[Span] | None:
-        return None if self.encoding is None else list(self.encoding.offsets)
+        if self.encoding is None:
+            return None
+        found = list(self.encoding.offsets)
+        return found if self.origins is None else [found[at] for at in self.origins]
+
+    def with_rows(self, token: int, rows: Sequence[Sequence[int]]) -> Tokens:
+        """The ids with one of `rows` in place of each `token`, of which there are as many."""
+        ids: list[int] = []
+        origins: list[int] = []
+        left = iter(rows)
+        for at, each in enumerate(self.ids):
+            placed = next(left) if each == token else (each,)
+            ids += placed
+            origins += [at] * len(placed)
+        return Tokens(ids, self.encoding, origins)
 
 
 def encode(

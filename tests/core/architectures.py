@@ -71,14 +71,15 @@ def _widened(config: Mapping[str, Any], context_tokens: int) -> dict[str, Any]:
 
 
 def build(config: Mapping[str, Any], weight_scale: float, seed: int = 0) -> nn.Module:
-    """A model of any config that mlx-lm knows, with vocabulary 260."""
+    """A model of any config that mlx-lm knows, by default with vocabulary 260."""
     # Some ModelArgs rewrite the nested dicts they are given.
     config = deepcopy(dict(config))
     mx.random.seed(seed)
     model_class, args_class = _get_classes(config)
     model: nn.Module = model_class(args_class.from_dict(config))
     weights = {key: _lively(value, weight_scale) for key, value in tree_flatten(model.parameters())}
-    embedding = next(value for value in weights.values() if value.shape[0] == VOCABULARY)
+    vocabulary = config.get("text_config", config).get("vocab_size", VOCABULARY)
+    embedding = next(value for value in weights.values() if value.shape[0] == vocabulary)
     # A head of its own would make random output that never repeats itself.
     weights |= {key: embedding for key in weights if key.endswith("lm_head.weight")}
     model.update(tree_unflatten(list(weights.items())))
