@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, AnswerSplitter
 from core.cli import json_lines
@@ -22,6 +23,7 @@ from core.events import (
     ClusterEnded,
     Finished,
     Generate,
+    Image,
     Message,
     ModelInfo,
     PrefillProgress,
@@ -66,6 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="a text, PDF, Word or HTML file to ask about; repeatable",
     )
+    parser.add_argument(
+        "--image",
+        type=readable_file,
+        action="append",
+        default=[],
+        metavar="F",
+        help="an image to ask about, before the question; repeatable",
+    )
     add_settings(parser)
     parser.add_argument("--json", action="store_true", help="print one event per line (docs/json.md)")
     add_quiet(parser)
@@ -95,6 +105,13 @@ def run(options: argparse.Namespace) -> int:
             print(guessed_encoding(attachment.name, guess.encoding, guess.others), file=sys.stderr)
         if missing := left_out_in_full(attachment.left_out):
             print(f"{attachment.name}: {missing}", file=sys.stderr)
+    for image in messages[-1].images if messages and options.image else ():
+        if options.json:
+            json_lines.write_event(
+                json_lines.ImageRead(image.name, image.width, image.height, image.left_out)
+            )
+        if missing := left_out_in_full(image.left_out):
+            print(f"{image.name}: {missing}", file=sys.stderr)
     from core.models.runtime import prepare
 
     prepare()
@@ -202,6 +219,8 @@ def summary(finished: Finished) -> str:
         cached = f", {stats.reused_tokens:,} cached" if stats.reused_tokens else ""
         read = f"read {stats.read_tokens:,} of {stats.prompt_tokens:,} tokens{cached}"
         parts.append(f"{read}, {stats.skipped_tokens:,} skipped{chosen}")
+    if stats.image_tokens:
+        parts.append(f"{stats.image_tokens:,} rows of images in {stats.image_s:.2f} s")
     if stats.tested:
         parts.append(f"{stats.accepted}/{stats.tested} drafts accepted ({stats.acceptance:.0%})")
     parts += [f"mean {stats.mean_per_step:.1f}/step", effective.drafter]
@@ -215,6 +234,7 @@ def _messages(
 ) -> tuple[Message, ...]:
     """The conversation; adds encodings that were guessed to `guesses`, by the name of the document."""
     attachments = tuple(_document(path, line, guesses) for path in options.document)
+    images = tuple(_image(path) for path in options.image)
     if options.messages:
         try:
             messages = _decoded_messages(read_limited(options.messages, _MOST_BYTES).removeprefix(BOM_UTF8))
@@ -224,12 +244,15 @@ def _messages(
                 'Write a list such as [{"role": "user", "content": "Hello"}], or a request with “messages”.',
                 code=_BAD_FILE,
             ) from None
-        if messages and attachments:
+        if messages:
             last = messages[-1]
-            messages = (*messages[:-1], Message(last.role, last.content, (*last.attachments, *attachments)))
+            more = replace(
+                last, attachments=(*last.attachments, *attachments), images=(*last.images, *images)
+            )
+            messages = (*messages[:-1], more)
         return well_formed_record(messages)
     prompt = options.prompt if options.prompt is not None else _prompt(options.prompt_file)
-    return well_formed_record((Message("user", prompt, attachments),))
+    return well_formed_record((Message("user", prompt, attachments, images=images),))
 
 
 def _decoded_messages(body: bytes) -> tuple[Message, ...]:
@@ -261,6 +284,13 @@ def _document(path: Path, line: ProgressLine, guesses: dict[str, Guess]) -> Atta
     if document.guess:
         guesses[name] = document.guess
     return Attachment(name, document.text, left_out=document.left_out)
+
+
+def _image(path: Path) -> Image:
+    """The image in a file, as its child process describes it."""
+    from core.documents.client import ImageReading
+
+    return replace(ImageReading(path).describe(), path=str(path.absolute()))
 
 
 def _prompt(path: Path) -> str:

@@ -62,7 +62,18 @@ class AnswerFinished(Finished, frozen=True, tag="finished"):
     origins: AnswerOrigins | None = None
 
 
-Line = Union[Started, DocumentRead, PrefillProgress, ReadingMap, Token, Gauges, AnswerFinished, Failed]
+class ImageRead(Wire, frozen=True):
+    """An image was read: its size in pixels, upright, and what its pixels do not have of the file."""
+
+    name: str
+    width: int
+    height: int
+    left_out: tuple[LeftOut, ...] = ()
+
+
+Line = Union[
+    Started, DocumentRead, ImageRead, PrefillProgress, ReadingMap, Token, Gauges, AnswerFinished, Failed
+]
 
 
 def wanted(arguments: Sequence[str]) -> bool:
@@ -82,7 +93,7 @@ def with_origins(finished: Finished, origins: AnswerOrigins | None) -> AnswerFin
     return AnswerFinished(**given, origins=origins)
 
 
-def write_event(event: Event | DocumentRead) -> None:
+def write_event(event: Event | DocumentRead | ImageRead) -> None:
     """Write an event."""
     _write(msgspec.json.encode(well_formed_record(event)) + b"\n")
 

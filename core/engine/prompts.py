@@ -198,7 +198,9 @@ def title_request(messages: Sequence[Message], context_tokens: int) -> Generate 
     answer = next((each.content for each in messages if each.role == "assistant"), "")
     if question is None or not answer.strip():
         return None
-    names = ", ".join([*(each.name for each in question.images), *(each.name for each in question.attachments)])
+    names = ", ".join(
+        [*(each.name for each in question.images), *(each.name for each in question.attachments)]
+    )
     # A token has at least one character.
     limit = max(0, (context_tokens - MOST_TOKENS) // 2 - len(_ASK))
     asked = " ".join(f"{names} {question.content}".split())

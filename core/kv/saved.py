@@ -33,6 +33,7 @@ from mlx_lm.models.cache import ArraysCache, ChunkedKVCache, KVCache, QuantizedK
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.events import FIRST_IMAGE_ROW
 from core.kv.cached_sequence import CachedSequence, reusable
 from core.kv.mlx_lm_caches import (
     Cache,
@@ -286,7 +287,7 @@ class SavedFile:
         # The last tensor, which holds the sums, is not read again.
         self._places = {each.name: (each, at, sum_) for each, at, sum_ in zip(tensors, offsets, sums[1:])}
         self.tokens: list[int] = self._read("tokens").tolist()
-        if not all(0 <= token < vocabulary for token in self.tokens):
+        if not all(0 <= token < vocabulary or token >= FIRST_IMAGE_ROW for token in self.tokens):
             raise UnusableFileError("it has token ids that the model does not have")
         try:
             self.columns = Columns.of_runs(self._read("runs"), self._header.columns)

@@ -85,7 +85,9 @@ def use_index() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Import hook that runs once: the module that reads the files gets a function that uses the index."""
+    """Import hook that runs once: the module that reads the files gets a function that uses the index, and
+    does not find Pillow.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -102,9 +104,26 @@ class _Finder(importlib.abc.MetaPathFinder):
                 reads = getattr(module, _FUNCTION, None)
                 if reads is not None and module.__file__:
                     setattr(module, _FUNCTION, indexed(reads, Path(module.__file__).parents[1] / "models"))
+                _hide_pillow(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+
+def _hide_pillow(module: ModuleType) -> None:
+    """Makes transformers find no Pillow, which it would import with a tokenizer.
+
+    Images are decoded in another process. transformers remembers what it finds at the first call.
+    """
+    if (looks := getattr(module, "is_vision_available", None)) is None:
+        return
+    held = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "PIL"}
+    sys.modules["PIL"] = None  # type: ignore[assignment]
+    try:
+        looks()
+    finally:
+        del sys.modules["PIL"]
+        sys.modules.update(held)
 
 
 def indexed(reads: Callable[..., Structure], models: Path) -> Callable[..., Structure]:

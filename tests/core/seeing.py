@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 from tokenizers import Tokenizer
 
 from core.documents.images import describe
-from core.events import Image
+from core.events import Image, Message, Role
 from core.vision.eyes import processor_of
 from core.vision.family import Family
 from core.vision.qwen3_5 import family as qwen3_5_family
@@ -29,10 +29,12 @@ TOKENS = {"qwen3_5": ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")}
 WRITTEN = {"qwen3_5": "<|vision_start|><|image_pad|><|vision_end|>"}
 TEMPLATE = (
     "{% for m in messages %}<|{{ m['role'] }}|>{% if m['content'] is string %}{{ m['content'] }}{% else %}"
-    "{% for part in m['content'] %}{% if part['type'] == 'image' %}PLACE{% else %}{{ part['text'] }}{% endif %}"
+    "{% for part in m['content'] %}{% if part['type'] == 'image' %}PLACE{% else %}{{ part['text'] }}"
+    "{% endif %}"
     "{% endfor %}{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 VOCABULARY = 272
+GROUP = 32
 
 
 def config_of(family: str) -> dict[str, Any]:
@@ -40,26 +42,38 @@ def config_of(family: str) -> dict[str, Any]:
     text = {**ARCHITECTURES["qwen3_5"].config, "vocab_size": VOCABULARY}
     text |= {"max_position_embeddings": CONTEXT_TOKENS, "head_dim": 16, "eos_token_id": 0}
     text["rope_parameters"] = {
-        **{"type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75},
+        "type": "default",
+        "rope_theta": 10000.0,
+        "partial_rotary_factor": 0.75,
         "mrope_section": [2, 2, 2],
     }
     vision = {
-        **{"model_type": "qwen3_5", "depth": 2, "hidden_size": 32, "intermediate_size": 48, "num_heads": 2},
-        **{"out_hidden_size": text["hidden_size"], "patch_size": 4, "spatial_merge_size": 2},
-        **{"temporal_patch_size": 2, "num_position_embeddings": 36, "in_channels": 3},
+        "model_type": "qwen3_5",
+        "depth": 2,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_heads": 2,
+        "out_hidden_size": text["hidden_size"],
+        "patch_size": 4,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+        "num_position_embeddings": 36,
+        "in_channels": 3,
         "deepstack_visual_indexes": [],
     }
     return {"model_type": family, "text_config": text, "vision_config": vision, "eos_token_id": 0}
 
 
-def write_seeing_model(folder: Path, family: str = "qwen3_5", seed: int = 0) -> None:
+def write_seeing_model(folder: Path, family: str = "qwen3_5", seed: int = 0, *, stored: str = "full") -> None:
     """Write a tiny model of `family` with its tower, tokenizer, template and processor into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     config = config_of(family)
+    if stored == "4-bit":
+        config["quantization"] = {"group_size": GROUP, "bits": 4}
     processor = {"size": SIZES[family], "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps(processor))
-    model = build(config, 1.9, seed)
+    model = build(config, 1.6, seed)
     weights = dict(tree_flatten(model.parameters()))
     mx.random.seed(seed + 1)
     tower: nn.Module = _MADE[family](config, processor).tower()
@@ -67,6 +81,7 @@ def write_seeing_model(folder: Path, family: str = "qwen3_5", seed: int = 0) -> 
     weights |= {f"vision_tower.{name}": value for name, value in eyes.items()}
     place = "vision_tower.patch_embed.proj.weight"
     weights[place] = weights[place].reshape(-1, 3, 2, 4, 4).transpose(0, 2, 3, 4, 1)
+    weights = _stored(weights, stored)
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     write_seeing_tokenizer(folder, family)
 
@@ -78,9 +93,84 @@ def write_seeing_tokenizer(folder: Path, family: str) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
     names = dict.fromkeys(("eos_token", "pad_token", "unk_token"), "<|end|>")
     template = TEMPLATE.replace("PLACE", WRITTEN[family])
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **names, "chat_template": template}
+    settings: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **names,
+        "chat_template": template,
+    }
     settings["clean_up_tokenization_spaces"] = False
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+# ---- cases of the oracle (tests/tuning/vision_oracle.py)
+
+RECORDED = Path(__file__).parent / "vision" / "recorded.json"
+# A conversation: for each turn its role and its parts, texts and the width and height of images.
+Part = str | tuple[int, int]
+CONVERSATIONS: dict[str, list[tuple[Role, list[Part]]]] = {
+    "before": [("user", [(40, 24), "What is it?"])],
+    "between": [("user", ["See ", (64, 32), " and ", (17, 90)]), ("assistant", ["Two."]), ("user", ["And?"])],
+    "two turns": [
+        ("user", [(40, 24), "One?"]),
+        ("assistant", ["A line."]),
+        ("user", ["Now ", (33, 33), "?"]),
+    ],
+}
+STORED = ("full", "4-bit", "bfloat16")
+FAMILIES = tuple(_MADE)
+CASES = {
+    f"{family}, {stored}, {talk}": (family, stored, talk)
+    for family in FAMILIES
+    for stored in STORED
+    for talk in CONVERSATIONS
+    if stored == "full" or talk == "between"
+}
+
+
+def messages_of(folder: Path, talk: str) -> tuple[Message, ...]:
+    """The conversation `talk`, whose images are written to `folder`."""
+    found: list[Message] = []
+    for role, parts in CONVERSATIONS[talk]:
+        text, images = "", list[Image]()
+        for part in parts:
+            if isinstance(part, str):
+                text += part
+            else:
+                images.append(image(folder, part[0], *part, at=len(text)))
+        found.append(Message(role, text, images=tuple(images)))
+    return tuple(found)
+
+
+def write_case(folder: Path, name: str) -> None:
+    """The model, the images and the conversation of a case, for the oracle."""
+    family, stored, talk = CASES[name]
+    write_seeing_model(folder, family, stored=stored)
+    turns = []
+    for message in messages_of(folder, talk):
+        parts: list[dict[str, str]] = []
+        at = 0
+        for each in message.images:
+            parts += [{"type": "text", "text": message.content[at : each.at]}]
+            parts += [{"type": "image", "path": each.name}]
+            at = each.at
+        parts.append({"type": "text", "text": message.content[at:]})
+        kept = [part for part in parts if part.get("text") != ""]
+        turns.append({"role": message.role, "content": kept})
+    (folder / "conversation.json").write_text(json.dumps(turns))
+
+
+def _stored(weights: dict[str, mx.array], stored: str) -> dict[str, mx.array]:
+    """The tensors as a conversion stores them; a tower keeps full precision in conversions of 4 bits."""
+    if stored == "bfloat16":
+        return {name: value.astype(mx.bfloat16) for name, value in weights.items()}
+    found = dict(weights)
+    for name, value in weights.items() if stored == "4-bit" else ():
+        is_part = name.startswith("language_model.") and name.endswith("weight") and value.ndim == 2
+        if is_part and value.shape[-1] % GROUP == 0:
+            stem = name.removesuffix(".weight")
+            packed = mx.quantize(value, GROUP, 4)
+            found |= dict(zip((name, f"{stem}.scales", f"{stem}.biases"), packed))
+    return found
 
 
 def _random(value: mx.array) -> mx.array:
@@ -95,7 +185,8 @@ def made_family(folder: Path, family: str = "qwen3_5") -> Family:
 
 def image(folder: Path, seed: int, width: int = 40, height: int = 24, at: int = 0) -> Image:
     """An image of random squares, written to `folder`."""
-    drawn = np.random.default_rng(seed).integers(0, 256, (max(1, height // 4), max(1, width // 4), 3), np.uint8)
+    squares = (max(1, height // 4), max(1, width // 4), 3)
+    drawn = np.random.default_rng(seed).integers(0, 256, squares, np.uint8)
     path = folder / f"image-{seed}-{width}x{height}.png"
     Pillow.fromarray(drawn).resize((width, height), Pillow.Resampling.NEAREST).save(path)
     found = describe(path)
