@@ -24,7 +24,7 @@ def follows(what: Quantity, operands: Sequence[Quantity]) -> bool:
     chosen = operands[:_MOST_OPERANDS]
     return any(
         _agrees(value, result, is_share=what.unit == "%")
-        for value in what.values
+        for value in (*what.values, *what.parts)
         if _is_number(value)
         for result in _results(what.unit, chosen)
     )

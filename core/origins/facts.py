@@ -24,10 +24,10 @@ from core.origins.words import words
 
 # Letters and digits mixed, addresses, versions.
 _IDENTIFIER = re.compile(
-    r"(?<![\w@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
+    r"(?<![0-9A-Za-z_À-ɏ@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
     r"|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}"
     r"|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d|`[^`\s]{2,60}`"
-    r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?!\w)"
+    r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?![0-9A-Za-z_À-ɏ])"
 )
 # 5kg, 3rd, 10am, 1990s, 30-day, mid-2020, 1920x1080, Q3: quantities.
 _QUANTITY_LIKE = re.compile(
@@ -177,6 +177,8 @@ class FactFinder:
             return False
         if part.kind == "code":
             return not quantity.is_word and len(quantity.values[0].replace(".", "")) > 1
+        if word in ("half", "halves", "hälfte", "moitié"):
+            return False
         if quantity.is_word and (word.split()[0] in ONES or (not quantity.unit and is_ordinal(word))):
             return False
         if quantity.kind == "number" and not quantity.unit:

@@ -17,6 +17,11 @@ from core.origins.words import Word, without_accents, words
 _MARKS = 16
 _CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;])[ *_`\"'(-]*$")
 _CELL_ENDS = re.compile(r"[ *_`\"')]*(?:$|[\t|\n,;])")
+_SCALE_NOTE = re.compile(
+    r"[(\[][^()\[\]\n]{0,20}?(?:[$€£]\s?[Mmk]|[Mkb][$€£]|\b(?:T€|mn|mio|bn|mrd|tsd|thousands?|millions?|millionen|milliers)\b)"
+    r"|\b(?:in|en)\s(?:thousands|millions|tausend|millionen|tsd|mio|milliers)\b|単位",
+    re.I,
+)
 # Between two looks at the clock.
 _SLICE_WORDS = 256
 _SLICE_CHARACTERS = 1000
@@ -112,6 +117,11 @@ class Index:
     def folded(self) -> str:
         """The text in lower case, as long as it is."""
         return "".join(each.lower() if len(each.lower()) == 1 else each for each in self.text)
+
+    @cached_property
+    def names_scale(self) -> bool:
+        """Whether the head of a table or a note says that figures are in thousands or millions."""
+        return _SCALE_NOTE.search(self.text) is not None
 
     @cached_property
     def squeezed(self) -> str:

@@ -90,12 +90,19 @@ def _tokens(part: Part) -> Iterator[Token]:
         between = text[last.end() if last else 0 : match.start()]
         if last is None:
             first = True
-        elif between == ". " and (len(last.group()) == 1 or last.group().lower() in ABBREVIATED):
+        elif between == ". " and _is_abbreviated(text, last):
             first = False
         else:
             first = _ENDS.search(between) is not None or _OPENS.search(between) is not None
         yield Token(match.group(), *match.span(), first, match.start() < label_end)
         last = match
+
+
+def _is_abbreviated(text: str, word: re.Match[str]) -> bool:
+    """Whether a point behind `word` ends no sentence; the M of 5M is a unit."""
+    if text[word.start() - 1 : word.start()].isdigit():
+        return False
+    return len(word.group()) == 1 or word.group().lower() in ABBREVIATED
 
 
 def _label_end(text: str) -> int:

@@ -24,7 +24,7 @@ from core.origins.numerals import (
     readings,
     written,
 )
-from core.origins.units import BEFORE, BEHIND, SCALE, exponents, unit_of
+from core.origins.units import BEFORE, BEHIND, LATIN, SCALE, exponents, unit_of
 
 QuantityKind = Literal["number", "amount", "date", "time"]
 
@@ -62,13 +62,14 @@ _ORDINAL = r"(?:st|nd|rd|th|er|re|e|ème|\.)"
 _Y = r"(?:\d{4})(?!\d)"
 # Digits first, then words by their first letter: most characters of a text can begin no quantity.
 _DIGITS = rf"""
-    (?P<iso>(?<![\w.,/-])(?P<iy>\d{{4}})[-/.](?P<im>\d{{1,2}})[-/.](?P<id>\d{{1,2}})(?![\d.,/-]\d)(?=\D|T\d|\Z))
-  | (?P<dmy>(?<![\w,/-])(?P<d1>\d{{1,2}})(?P<sep>[./-])[ ]?(?P<d2>\d{{1,2}})(?P=sep)[ ]?(?P<dy>\d{{4}}|\d\d)
-      (?![\w/-]|[.,]\d))
-  | (?P<dm>(?<![\w.,/-])(?P<dd>\d{{1,2}})\.[ ]?(?P<mm>\d{{1,2}})\.(?!\d))
-  | (?<![\w.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*(?P<month>{_M})
+    (?P<iso>(?<![{LATIN}.,/-])(?P<iy>\d{{4}})[-/.](?P<im>\d{{1,2}})[-/.](?P<id>\d{{1,2}})(?![\d.,/-]\d)(?=\D|T\d|\Z))
+  | (?P<dmy>(?<![{LATIN},/-])(?P<d1>\d{{1,2}})(?P<sep>[./-])[ ]?(?P<d2>\d{{1,2}})(?P=sep)[ ]?
+      (?P<dy>\d{{4}}|\d\d)      (?![{LATIN}/-]|[.,]\d))
+  | (?P<dm>(?<![{LATIN}.,/-])(?P<dd>\d{{1,2}})\.[ ]?(?P<mm>\d{{1,2}})\.(?!\d))
+  | (?<![{LATIN}.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*(?P<month>{_M})
       (?:,?[ \u00a0-]{{0,2}}(?:de[ ])?(?P<year>{_Y}|(?<=[-])\d\d\b))?
-  | (?<![\w.,:])(?P<hour>[01]?\d|2[0-4])(?:(?:[:h]|(?P<point>\.))(?P<minute>[0-5]\d)(?!\d)
+  | (?<![{LATIN}.,:])(?P<hour>[01]?\d|2[0-4])
+      (?:(?::|[ \u00a0]?h[ \u00a0]?|(?P<point>\.))(?P<minute>[0-5]\d)(?!\d|[ \u00a0]?min)
         (?P<second>:[0-5]\d)?)?
       (?P<half>[ \u00a0]?(?:[ap]\.m\.|[ap]m\b|Uhr\b|o['’]clock\b))?
       (?(half)|(?(point)(?!)|(?(minute)|(?!))))
@@ -90,6 +91,7 @@ _LETTERS = rf"""
         (?:-(?:{_ORDINALS})|[ ]and[ ]a[ ]half|[ ]et[ ]demi)?
       |(?:{_ORDINALS}))
       (?![^\W_])      (?P<wbehind>{BEHIND})?
+  | (?P<halves>half|halves|Hälfte|moitié)(?![^\W_])
   | (?P<german>(?:{_GERMAN})[^\W\d_]{{0,40}})(?P<gscale>[ ](?:Million|Milliarde)(?:en)?\b)?
       (?P<gbehind>{BEHIND})?
 """
@@ -98,7 +100,7 @@ _LETTERS = rf"""
 def _beginnings() -> str:
     """A pattern of the first two letters of the words in `_LETTERS`: most words are rejected by them."""
     seconds: dict[str, set[str]] = {}
-    for word in (*_MONTH, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|")):
+    for word in (*_MONTH, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|"), "half", "hälfte", "moitié"):
         seconds.setdefault(word[0], set()).add(word[1])
     return "|".join(f"{first}[{''.join(sorted(seconds[first]))}]" for first in sorted(seconds))
 
@@ -215,6 +217,8 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
         return found if found and (found.unit or len(get["kanji"]) > 1) else None
     if get["words"]:
         return _worded(match, "wbehind", of_words(get["words"]))
+    if get["halves"]:
+        return Quantity(*match.span(), "number", ("50",), ("0.5",), "%", is_word=True)
     if get["german"]:
         value = of_german(get["german"])
         if value and get["gscale"]:
@@ -256,6 +260,7 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         behind = ""
     begins = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
     start, end = _end(match, "behind", behind)
+    end -= match["scale"] is not None and end == match.end("scale") and match.string[end - 1] == "."
     if begins:
         start = begins.start()
     kind: QuantityKind = "amount" if {before, behind} & {"eur", "usd", "gbp", "jpy", "chf"} else "number"
@@ -275,7 +280,8 @@ def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity
             parts.add(str(int(month)))
     if not values:  # no date: it stands where it is written so
         return Quantity(match.start(), match.end(), "number", (" ".join(match.group().lower().split()),))
-    return Quantity(match.start(), match.end(), "date", tuple(values), tuple(sorted(parts)))
+    end = match.end() - (match.string[match.end() - 1] == ".")
+    return Quantity(match.start(), end, "date", tuple(values), tuple(sorted(parts)))
 
 
 def date_value(year: str, month: str, day: str) -> str:

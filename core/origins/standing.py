@@ -11,7 +11,7 @@ from typing import NamedTuple
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
-from core.origins.quantities import LIST_MARKER, PART, Quantity
+from core.origins.quantities import LIST_MARKER, PART, Quantity, quantities
 from core.origins.units import has_unit, same_unit
 from core.origins.words import without_accents, words
 
@@ -82,21 +82,55 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
             if found.was_read:
                 return found
             best = best if best.span else found
+    if best.span is None and what.kind in ("number", "amount"):
+        return _in_scale(what, index, read) if what.parts else _of_digits(what, index, read)
     if best.span is None and what.kind == "date":
         return _of_date(what, index, read)
     return _of_hour(what, index, read) if best.span is None and what.kind == "time" else best
 
 
+def _in_scale(what: Quantity, index: Index, read: Read) -> Standing:
+    """A number with a scale, such as million, in a table whose head names the scale."""
+    if not index.names_scale:
+        return NOWHERE
+    for value in what.parts:
+        for starts, ends in index.values.get(value, {}).values():
+            for start, end in zip(starts[:_MOST_SPOTS], ends):
+                if _is_cell(index.text, start, end):
+                    return first_read([start], [end], read)
+    return NOWHERE
+
+
+def _of_digits(what: Quantity, index: Index, read: Read) -> Standing:
+    """A long number that the source writes in groups, as that of a phone."""
+    digits = what.values[0]
+    return _of_groups(digits, index, read) if digits.isdigit() and len(digits) >= 6 else NOWHERE
+
+
+def _of_groups(letters: str, index: Index, read: Read) -> Standing:
+    if letters not in index.squeezed:
+        return NOWHERE
+    match = re.search(r"[\W_]{0,3}".join(map(re.escape, letters)), index.folded)
+    return first_read([match.start()], [match.end()], read) if match else NOWHERE
+
+
+def _is_cell(text: str, start: int, end: int) -> bool:
+    before, behind = text[max(0, start - 12) : start], text[end : end + _UNIT_CHARACTERS]
+    return _CELL_BEGINS.search(before) is not None and _CELL_ENDS.match(behind) is not None
+
+
 def _can_have(text: str, start: int, end: int, unit: str) -> bool:
     """Whether a number without a unit can have `unit`: in a table, in a range, or a few words before it."""
-    before, behind = text[max(0, start - 12) : start], text[end : end + _UNIT_CHARACTERS]
-    if _CELL_BEGINS.search(before) and _CELL_ENDS.match(behind):
+    behind = text[end : end + _UNIT_CHARACTERS]
+    if _is_cell(text, start, end):
         return True
     return _RANGE.match(behind) is not None or has_unit(behind.partition("\n\n")[0], unit)
 
 
 def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
-    """A date that the source writes without its year, while the year stands elsewhere in it."""
+    """A date that the source writes without its year, while the year stands elsewhere in it, or a day near
+    another day of the month: "from 3 to 17 November".
+    """
     for value in what.values:
         year, _, rest = value.partition("-")
         if len(year) != 4 or not rest or year not in index.values:
@@ -104,6 +138,18 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
         for unit, is_negative in index.values.get(f"--{rest}", {}):
             if unit != PART:
                 return first_read(*index.values[f"--{rest}"][unit, is_negative], read)
+    for value in what.values:
+        year, month, day = (*value.replace("--", "-", 1).split("-"), "", "")[:3]
+        if not (month and day):
+            continue
+        for unit in ("", LIST_MARKER):
+            starts, ends = index.values.get(str(int(day)), {}).get((unit, False), ([], []))
+            for start, end in zip(starts[:_MOST_SPOTS], ends):
+                first = max(0, start - _UNIT_CHARACTERS)
+                for near in quantities(index.text, first, end + _UNIT_CHARACTERS):
+                    said = near.values[0].split("-")
+                    if near.kind == "date" and month in said[-2:] and year in ("", *said[:1]):
+                        return first_read([start], [end], read)
     return NOWHERE
 
 
@@ -142,10 +188,7 @@ def of_identifier(text: str, index: Index, read: Read) -> Standing:
     if at >= 0:
         return first_read([at], [at + len(text)], read)
     letters = re.sub(r"[\W_]", "", text.lower())
-    if len(letters) < _LONG_NUMBER or letters not in index.squeezed:
-        return NOWHERE
-    match = re.search(r"[\W_]{0,3}".join(map(re.escape, letters)), index.folded)
-    return first_read([match.start()], [match.end()], read) if match else NOWHERE
+    return _of_groups(letters, index, read) if len(letters) >= _LONG_NUMBER else NOWHERE
 
 
 def of_quotation(text: str, index: Index, read: Read) -> Standing:

@@ -83,9 +83,11 @@ _LETTERS = sorted((name for name in _CANONICAL if name[0].isalpha()), key=len, r
 _SIGNS = sorted((name for name in _CANONICAL if not name[0].isalpha()), key=len, reverse=True)
 _JAPANESE = [name for name in _LETTERS if ord(name[0]) > 0x3000]
 _LATIN = [name for name in _LETTERS if ord(name[0]) < 0x3000]
+# Characters of one word with Latin letters and digits; Japanese writes no space behind it.
+LATIN = "0-9A-Za-z_À-ɏ"
 BEHIND = (
     rf"(?:[ \u00a0\u202f]{{0,2}}(?:{'|'.join(map(re.escape, _SIGNS))})|(?:{'|'.join(_JAPANESE)})"
-    rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![\w²³]))"
+    rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![{LATIN}²³]))"
 )
 BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
 
