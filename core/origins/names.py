@@ -25,7 +25,7 @@ from core.origins.parts import Part
 from core.origins.words import UNSPACED
 
 _TOKEN = re.compile(rf"[^\W\d_{UNSPACED}]+(?:[-.&][^\W\d_{UNSPACED}]+)*")
-_ENDS = re.compile(r"[.!?:;…|>\n][\"”’')\]*_]*\s*(?:\(?\d{1,3}[.)]\s+)?[\"“„«»‘'(\[*_]*\Z")
+_ENDS = re.compile(r"[.!?:;…|>\n][\"”’')\]*_]{0,6}\s{0,6}(?:\(?\d{1,3}[.)]\s{1,6})?[\"“„«»‘'(\[*_]{0,6}\Z")
 _OPENS = re.compile(r"[(\[“„«»\"]\W*\Z")
 _LABEL_END = re.compile(r"\*\*|__|:")
 _COMMON_ENDS = (

@@ -53,7 +53,13 @@ _NUMBER = (
 )
 _CARDINALS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _ORDINALS = "|".join(sorted(ORDINAL_WORDS, key=len, reverse=True))
-_JOIN = r"(?:[ \u00a0-]|[ ]and[ ]|-et-|[ ]et[ ])"
+# After the first word of a number.
+_MORE = re.compile(
+    rf"(?:[ \u00a0-]|[ ]and[ ]|-et-|[ ]et[ ])(?:{_CARDINALS})(?![^\W_])|-(?:{_ORDINALS})(?![^\W_])"
+    r"|[ ]and[ ]a[ ]half\b|[ ]et[ ]demi\b",
+    re.I,
+)
+_UNIT = re.compile(BEHIND, re.I)
 _GERMAN = (
     "anderthalb|ein|zwei|zwo|drei|dritt|vier|fünf|sech|sieb|acht|neun|zehn|elf|zwölf|zwanzig|hundert|tausend"
     "|erst"
@@ -64,7 +70,7 @@ _Y = r"(?:\d{4})(?!\d)"
 _DIGITS = rf"""
     (?P<iso>(?<![{LATIN}.,/-])(?P<iy>\d{{4}})[-/.](?P<im>\d{{1,2}})[-/.](?P<id>\d{{1,2}})(?![\d.,/-]\d)(?=\D|T\d|\Z))
   | (?P<dmy>(?<![{LATIN},/-])(?P<d1>\d{{1,2}})(?P<sep>[./-])[ ]?(?P<d2>\d{{1,2}})(?P=sep)[ ]?
-      (?P<dy>\d{{4}}|\d\d)      (?![{LATIN}/-]|[.,]\d))
+      (?P<dy>\d{{4}}|\d\d)(?![{LATIN}/-]|[.,]\d))
   | (?P<dm>(?<![{LATIN}.,/-])(?P<dd>\d{{1,2}})\.[ ]?(?P<mm>\d{{1,2}})\.(?!\d))
   | (?<![{LATIN}.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*(?P<month>{_M})
       (?:,?[ \u00a0-]{{0,2}}(?:de[ ])?(?P<year>{_Y}|(?<=[-])\d\d\b))?
@@ -76,7 +82,7 @@ _DIGITS = rf"""
 """
 _NUMERAL = rf"""(?P<before>(?<![\w]){BEFORE}[ \u00a0\u202f]?(?P<minus2>[-−](?=\d))?)?
       (?<![A-Za-z_\d])(?<!\d[.,])(?P<number>{_NUMBER})(?P<large>[{KANJI}][{KANJI}\d]{{0,12}})?
-      (?P<scale>{SCALE})?(?P<behind>{BEHIND})?"""
+      (?P<scale>{SCALE})?"""
 _JAPANESE = rf"""
     (?:(?P<era>令和|平成|昭和)\s?)?(?<!\d)(?P<jy>(?:\d{{1,4}}|元|[{KANJI}]{{1,4}}))年(?!間|以|目|度)
       (?:\s?(?P<jm>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd>\d{{1,2}}|[{KANJI}]{{1,3}})日)?)?
@@ -87,13 +93,9 @@ _LETTERS = rf"""
     (?P<month2>{_M})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d)
       (?:,?[ \u00a0]+(?P<year2>{_Y}))?
   | (?P<month3>{_M})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
-  | (?P<words>(?:{_CARDINALS})(?:{_JOIN}(?:{_CARDINALS})){{0,8}}
-        (?:-(?:{_ORDINALS})|[ ]and[ ]a[ ]half|[ ]et[ ]demi)?
-      |(?:{_ORDINALS}))
-      (?![^\W_])      (?P<wbehind>{BEHIND})?
+  | (?P<words>{_CARDINALS}|{_ORDINALS})(?![^\W_])
   | (?P<halves>half|halves|Hälfte|moitié)(?![^\W_])
   | (?P<german>(?:{_GERMAN})[^\W\d_]{{0,40}})(?P<gscale>[ ](?:Million|Milliarde)(?:en)?\b)?
-      (?P<gbehind>{BEHIND})?
 """
 
 
@@ -110,7 +112,7 @@ _QUANTITY = re.compile(
     (?=[\d{KANJI}元令平昭午])(?:{_JAPANESE})
   | (?=\d)(?:{_DIGITS})
   | (?=[\d€$£¥EUGCJA])(?:{_NUMERAL})
-  | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})(?P<kbehind>{BEHIND})?
+  | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})
   | (?<![^\W_])(?={_beginnings()})(?:{_LETTERS})
   | (?P<vulgar>[½¼¾⅓⅔⅛])
     """,
@@ -146,9 +148,12 @@ def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str 
 
     `marks`: those that begin a decimal fraction; several if unknown.
     """
-    for match in _QUANTITY.finditer(text, start, len(text) if end is None else end):
+    at, last = start, len(text) if end is None else end
+    while (match := _QUANTITY.search(text, at, last)) is not None:
         found = _quantity(match, marks)
+        at = match.end()
         if found is not None:
+            at = max(at, found.end)
             yield found
 
 
@@ -212,18 +217,18 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
     if get["number"]:
         return _plain(match, marks)
     if get["kanji"]:
-        found = _worded(match, "kbehind", of_kanji(get["kanji"]))
+        found = _worded(match, of_kanji(get["kanji"]))
         # A single one is mostly a part of a word.
         return found if found and (found.unit or len(get["kanji"]) > 1) else None
     if get["words"]:
-        return _worded(match, "wbehind", of_words(get["words"]))
+        return _of_number_words(match)
     if get["halves"]:
         return Quantity(*match.span(), "number", ("50",), ("0.5",), "%", is_word=True)
     if get["german"]:
         value = of_german(get["german"])
         if value and get["gscale"]:
             value = written(Decimal(value).scaleb(9 if "illiard" in get["gscale"] else 6))
-        return _worded(match, "gbehind", value)
+        return _worded(match, value)
     return Quantity(match.start(), match.end(), "number", (_VULGAR[match.group()],))
 
 
@@ -231,20 +236,34 @@ def _of_kanji(text: str | None) -> str:
     return of_kanji(text) or "" if text else ""
 
 
-def _end(match: re.Match[str], behind: str, unit: str) -> tuple[int, int]:
-    return match.start(), match.end() if unit or not match[behind] else match.start(behind)
+def _with_unit(match: re.Match[str], end: int) -> tuple[int, str]:
+    """Where a number that ends at `end` ends with its unit, and that unit; empty without one."""
+    behind = _UNIT.match(match.string, end, match.endpos)
+    unit = unit_of(behind.group()) if behind else ""
+    return (behind.end(), unit) if behind and unit else (end, "")
 
 
-def _worded(match: re.Match[str], behind: str, value: str | None) -> Quantity | None:
+def _worded(match: re.Match[str], value: str | None, end: int | None = None) -> Quantity | None:
     if value is None:
         return None
-    unit = unit_of(match[behind] or "")
-    return Quantity(*_end(match, behind, unit), "number", (value,), (), unit, is_word=True)
+    end, unit = _with_unit(match, match.end() if end is None else end)
+    return Quantity(match.start(), end, "number", (value,), (), unit, is_word=True)
+
+
+def _of_number_words(match: re.Match[str]) -> Quantity | None:
+    text, end = match.string, match.end()
+    if match["words"].lower() not in ORDINAL_WORDS:
+        while (more := _MORE.match(text, end, match.endpos)) is not None:
+            end = more.end()
+    return _worded(match, of_words(text[match.start() : end]), end)
 
 
 def _plain(match: re.Match[str], marks: str) -> Quantity:
-    literal, scale = match["number"], exponents(match["scale"] or "")
-    behind, before = unit_of(match["behind"] or ""), unit_of(match["before"] or "")
+    literal, scale, before = match["number"], exponents(match["scale"] or ""), unit_of(match["before"] or "")
+    number_end = match.end() - (match["scale"] is not None and match.string[match.end() - 1] == ".")
+    end, behind = _with_unit(match, match.end())
+    if not behind:
+        end = number_end
     parts: tuple[str, ...] = ()
     values = readings(literal, marks)
     if match["large"]:
@@ -256,15 +275,12 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         values, parts = tuple(written(Decimal(value).scaleb(by)) for value in values for by in scale), values
     elif not values:  # a version
         values = (plain_digits(literal),)
-    if behind == "second" and match["behind"] == "s":  # the 1990s
-        behind = ""
-    begins = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
-    start, end = _end(match, "behind", behind)
-    end -= match["scale"] is not None and end == match.end("scale") and match.string[end - 1] == "."
-    if begins:
-        start = begins.start()
+    if behind == "second" and match.string[match.end() : end] == "s":  # the 1990s
+        end, behind = match.end(), ""
+    sign = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
+    start = sign.start() if sign else match.start()
     kind: QuantityKind = "amount" if {before, behind} & {"eur", "usd", "gbp", "jpy", "chf"} else "number"
-    return Quantity(start, end, kind, values, parts, before or behind, bool(begins or match["minus2"]))
+    return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
 
 
 def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity | None:
