@@ -20,7 +20,7 @@ from core.decoding.heads import HeadProposer
 from core.decoding.planner import Planner
 from core.drafting.draft import Drafter
 from core.drafting.draft_model import Proposer
-from core.drafting.gate import Gate, PricedGate, TimedGate
+from core.drafting.gate import Gate, PricedGate
 from core.drafting.registry import DrafterSpec, drafter_spec
 from core.errors import NotEnoughMemoryError
 from core.events import FIRST_IMAGE_ROW, Change, Generate, MemoryNeed, ReadingPace, Stats
@@ -172,7 +172,7 @@ class Answer:
         self.most_tokens: int | None = None
         self.kv: KvQuantisation | None = None
         self.drafter = Drafter()
-        self.gate: Gate | TimedGate | PricedGate | None = None
+        self.gate: Gate | PricedGate | None = None
         self.planner: Planner | None = None
         self.cost: StepTimes | None = None
         self.exactness = FAST

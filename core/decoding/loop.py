@@ -60,7 +60,7 @@ from core.decoding.sampling import (
 )
 from core.decoding.tree import tree_pass
 from core.drafting.draft import EMPTY, Draft, RejectedRow, sanitise
-from core.drafting.gate import Gate, PricedGate, TimedGate
+from core.drafting.gate import Gate, PricedGate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
 from core.events import DraftSource, PositionStat, Stats
 from core.kv.verify_block import VerifyBlock
@@ -114,13 +114,12 @@ class Step(Struct, frozen=True):
 
 
 class _Begun(NamedTuple):
-    """A step whose pass was started: at `began_s`, with a draft that took `draft_s`.
+    """A step whose pass was started, with a draft that took `draft_s`.
 
     `choices` of the pass; `block`: None for a plain one, which may have been running since the step before
     (`was_ahead`).
     """
 
-    began_s: float
     draft: Draft
     draft_s: float
     host_s: float
@@ -242,7 +241,7 @@ class DecodeLoop:
 
     def _begin(self, left: int) -> None:
         """Drafts, and starts the pass of the next step."""
-        began_s = time.perf_counter()
+        started = time.perf_counter()
         self._waited_s = 0.0
         gate, asked_before = self._answer.gate, self._asks
         self._rests = gate is not None and not gate.should_draft()
@@ -250,7 +249,7 @@ class DecodeLoop:
         self._asks = not self._rests and (asked_before or self._running is None)
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
-        draft_s = time.perf_counter() - began_s
+        draft_s = time.perf_counter() - started
         sequence, pending, was_ahead = self._sequence, self._pending, self._running is not None
         block: VerifyBlock | None = None
         if self._running is not None:
@@ -267,7 +266,7 @@ class DecodeLoop:
             self._pending = []
         self._width = len(pending) + len(draft) if block is not None else max(1, len(pending))
         host_s = 0.0 if was_ahead else time.perf_counter() - self._ids_s - self._waited_s
-        self._begun = _Begun(began_s, draft, draft_s, host_s, choices, block, was_ahead)
+        self._begun = _Begun(draft, draft_s, host_s, choices, block, was_ahead)
 
     def _finish(self, left: int) -> Step:
         """Reads the step that was begun, and learns from it."""
@@ -291,13 +290,11 @@ class DecodeLoop:
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
         priced = isinstance(gate, PricedGate) and gate.decides and left > len(step.tokens)
-        sure = self._drafter.sure() if self._rests or priced else 0.0  # kept for a draft at the next step
+        sure = self._drafter.sure() if priced else 0.0  # kept for a draft at the next step
         ended = time.perf_counter()
         observe_s = ended - started
         counts = self._rests or self._asks
-        if isinstance(gate, TimedGate) and counts:
-            gate.record(self._width, tree, len(step.tokens), ended - begun.began_s, self._waited_s, sure)
-        elif isinstance(gate, PricedGate) and priced:
+        if isinstance(gate, PricedGate) and priced:
             gate.record(self._worth, sure)
         elif isinstance(gate, Gate) and counts:
             gate.record(1 + step.drafted - forced, accepted)

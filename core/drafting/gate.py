@@ -11,26 +11,17 @@ steps. Each unsuccessful trial doubles the rest.
 Calling a drafter that has no guess costs time, too, because the loop cannot run one step ahead. Such a step
 counts as slightly longer than a plain one, so a drafter without guesses also leads to a rest.
 
-`TimedGate` serves a planner's drafter. The planner decides how much is verified, and compares a block with
-the plain step of the same loop. But a step that asks the drafter takes longer than its block: the drafter
-needs time, and the loop cannot run one step ahead. On a fast device that is as long as a plain step. So this
-gate compares tokens per second with those of the plain steps of its rests. It rests only where at least a
-tenth of a step is no waiting for the device, and a rest ends early where the drafter is fairly sure of the
-next token.
-
 `PricedGate` serves a planner's drafter whose costs are those of whole steps: drafting, building, the pass,
 and that the loop does not run ahead, in plain steps that do run ahead. Then the planner's own estimate says
 what asking the drafter brings, without waiting for outcomes. The gate averages it by the probability of the
 drafter's best guess of the next token, which is known without asking, and decides anew at each step.
 
-All have the states `drafting` ⇄ `resting`. Invariant: with the mode `always` they are always open.
+Both have the states `drafting` ⇄ `resting`. Invariant: with the mode `always` they are open.
 `cost(width)` gives the machine's cost of a block.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -50,21 +41,8 @@ _LEAST_REPETITION = 0.02
 _REST_TOKENS = 8
 # Cost of not running ahead, as a share of a plain step.
 _LOOKUP_COST = 0.03
-# Of `TimedGate`; chosen by replaying a small model's recorded answers with block costs of a CPU and of Apple
-# silicon (`python -m tests.tuning replay --overhead X`). Where a step takes 0.04 plain steps longer than its
-# block, speeds stay the same; at 0.3 they are 1.38 and 1.29 instead of 1.30 and 1.26, at 1 they are 1.16 and
-# 1.08 instead of 0.89 and 0.86. Trials of 8 steps, and rests that never end early, were worse by up to 4%.
-_TIMED_TRIAL_STEPS = 4
-_TIMED_DOUBLINGS = 5
-_LEAST_GAIN = 0.95
-# Gain below which a rest is made to time plain steps, if none was timed yet.
-_DOUBTFUL_GAIN = 1.2
-_LEAST_HOST_SHARE = 0.1
-# Plain steps whose median counts. The first ones of a rest do not: the loop does not run ahead yet.
-_PLAIN_STEPS = 15
-_FIRST_STEPS = 2
-_SURE = 0.6
-# Of `PricedGate`; chosen by the same replays, not timed on a device yet. The worth of asking is averaged
+# Of `PricedGate`; chosen by replaying a small model's recorded answers with block costs of a CPU
+# and of Apple silicon (`python -m tests.tuning replay --overhead X`). The worth of asking is averaged
 # over about ten steps of each class of probability, begins slightly above zero, and rises while a class is
 # not asked, so it is tried again after some dozen tokens. Where a step takes 0, 0.04, 0.3, 1 plain steps
 # longer than its block, speeds are 1.615 and 1.568, 1.573 and 1.513, 1.439 and 1.338, 1.261 and 1.163.
@@ -181,83 +159,6 @@ class Gate:
     def _reopen(self) -> None:
         self._steps = 0
         self._emitted = self._spent = 0.0
-
-
-class TimedGate:
-    """Serves one request after the other. `reason`: why it is in its state, a phrase to display."""
-
-    def __init__(self, settings: GateSettings, cost: Callable[[int, bool], float]) -> None:
-        self._always = settings.mode == "always"
-        self._cost = cost
-        # Discounted sums over the steps since it opened: without drafts, as they were, and of those waiting.
-        self._plain_s = self._spent_s = self._waited_s = 0.0
-        self.begin(())
-
-    def begin(self, prompt: Sequence[int], *, predicted: bool = False) -> None:
-        """Starts a request and discards what the previous one's steps took."""
-        self._backoff = Backoff(_REST_TOKENS, _TIMED_DOUBLINGS)
-        self._plain: deque[float] = deque(maxlen=_PLAIN_STEPS)
-        self._rested = 0
-        self._reopen(_TIMED_TRIAL_STEPS)
-        self.reason = "drafting at every step was requested" if self._always else "drafts are as long as pays"
-
-    @property
-    def state(self) -> GateState:
-        return "resting" if self._backoff.left_tokens else "drafting"
-
-    def should_draft(self) -> bool:
-        """Whether the next step should call the drafter."""
-        return not self._backoff.left_tokens
-
-    def record(
-        self, width: int, tree: bool, emitted: int, seconds: float, waited_s: float, sure: float = 0.0
-    ) -> None:
-        """Records a step over a block of `width` tokens, a chain or a tree, that emitted `emitted` tokens.
-
-        It took `seconds`, of which `waited_s` waiting for the device. `sure`: the probability of the
-        drafter's best guess of the next token, for a step of a rest.
-        """
-        if self.should_draft():
-            # Before a plain step was timed: what the device would have needed for one, by T.
-            plain_s = statistics.median(self._plain) if self._plain else waited_s / self._cost(width, tree)
-            self._drafted(emitted * plain_s, seconds, waited_s)
-            return
-        self._rested += 1
-        if self._rested > _FIRST_STEPS and width == 1:
-            self._plain.append(seconds)
-        self._backoff.passed(emitted)
-        woken = bool(self._plain) and sure >= _SURE
-        if woken or self.should_draft():
-            self._backoff.left_tokens = 0
-            self._reopen(1 if woken else _TIMED_TRIAL_STEPS)
-            self.reason = "the next token is probable" if woken else "testing again whether drafting pays"
-
-    def _drafted(self, plain_s: float, seconds: float, waited_s: float) -> None:
-        """A step whose tokens take `plain_s` without drafts."""
-        self._plain_s = _DECAY * self._plain_s + plain_s
-        self._spent_s = _DECAY * self._spent_s + seconds
-        self._waited_s = _DECAY * self._waited_s + waited_s
-        self._trial_steps -= 1
-        host_share = 1.0 - self._waited_s / max(1e-9, self._spent_s)
-        if self._always or self._trial_steps > 0 or host_share <= _LEAST_HOST_SHARE:
-            return
-        gain = self._plain_s / self._spent_s
-        if gain < _LEAST_GAIN:
-            self._rest(f"drafting gave {gain:.2f} times the plain speed")
-        elif not self._plain and gain < _DOUBTFUL_GAIN:
-            self._rest("plain steps are timed")
-        else:
-            self._backoff.worked()
-            self.reason = f"drafting gives {gain:.2f} times the plain speed"
-
-    def _rest(self, reason: str) -> None:
-        self._rested = 0
-        self._backoff.failed()
-        self.reason = f"{reason}; testing again after {self._backoff.left_tokens} tokens"
-
-    def _reopen(self, trial_steps: int) -> None:
-        self._trial_steps = trial_steps
-        self._plain_s = self._spent_s = self._waited_s = 0.0
 
 
 class PricedGate:

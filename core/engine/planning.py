@@ -13,7 +13,7 @@ from core.decoding.answer import Answer
 from core.decoding.planner import Planner
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft_model import Proposals
-from core.drafting.gate import Gate, PricedGate, TimedGate
+from core.drafting.gate import Gate, PricedGate
 from core.drafting.gram_table import GramTable
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import Resources
@@ -35,7 +35,6 @@ from core.machine.exactness import WIDTHS, exactness
 from core.machine.width_cost import LiveCost
 from core.prefill.forecast import most_held_tokens
 from core.settings.declaration import check
-from core.settings.drafting import Gate as GateSettings
 
 _KEEP_PRECISION = "sliding windows and recurrent states do not grow with the text and keep their precision"
 
@@ -193,7 +192,7 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
     answer.cost = cost
     if cost is not None and spec.planned(settings):
         answer.planner = Planner(cost, cost.needs_plain)
-        answer.gate = planned_gate(settings.gate, cost)
+        answer.gate = PricedGate(settings.gate, cost.is_priced)
     else:
         answer.gate = Gate(settings.gate)
     trees = spec.trees and _allows_trees(answer, session)
@@ -220,11 +219,6 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
             proposals=proposals,
         ),
     )
-
-
-def planned_gate(settings: GateSettings, cost: LiveCost) -> PricedGate | TimedGate:
-    """The gate of a planner's drafter. Benches compare others by replacing this."""
-    return PricedGate(settings, cost.is_priced)
 
 
 def _allows_trees(answer: Answer, session: ModelSession) -> bool:

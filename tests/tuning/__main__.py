@@ -188,7 +188,6 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--gates", gates, ("always",), "always, auto, or both")
     text = "plain steps that asking a drafter adds to a step"
     add_option(parser, "--overhead", number(0.0, 10.0), 0.0, text)
-    parser.add_argument("--timed", action="store_true", help="a planner's gate compares times (TimedGate)")
     parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
     parser.add_argument("--learned", type=readable_file, metavar="TABLE", help="table of answers for auto")
     add_set(parser)

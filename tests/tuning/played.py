@@ -24,7 +24,7 @@ import os
 import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -51,9 +51,8 @@ from tests.tuning.texts import text_of
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.engine.engine import Engine
 
-# `auto timed`: with the gate that compares times (`TimedGate`).
-MLX_LM, OFF, OFF_AGAIN, TIMED = "mlx-lm", "off", "off again", "auto timed"
-DRAFTERS = ("ngram-simple", "cacheback", "auto", TIMED)
+MLX_LM, OFF, OFF_AGAIN = "mlx-lm", "off", "off again"
+DRAFTERS = ("ngram-simple", "cacheback", "auto")
 CONTESTANTS = (MLX_LM, OFF, *DRAFTERS, OFF_AGAIN)
 BUNDLED_TEXTS = "bundled"
 # Layers and hidden size: plain steps of about 6, 15, 25 and 60 ms on one core.
@@ -211,8 +210,7 @@ def _run(engine: Engine, text: Stream, contestant: str) -> Run:
     if contestant == MLX_LM:
         made = mlx_lm(engine, text.prompt, len(text.out))
         return Run(len(made.tokens), len(made.tokens), made.tokens_per_s)
-    with _timed_gate() if contestant == TIMED else nullcontext():
-        made = played(engine, text, {OFF_AGAIN: OFF, TIMED: "auto"}.get(contestant, contestant))
+    made = played(engine, text, OFF if contestant == OFF_AGAIN else contestant)
     if made.tokens != text.out:
         raise AssertionError(f"{contestant} wrote another text than the one it was to play.")
     assert made.stats is not None
@@ -266,16 +264,6 @@ def _replaced_choices(text: Stream) -> Iterator[None]:
         (sampling.Sampler, "choose", chosen),
         (AutoDrafter, "observe_top", ignored),
     ):
-        yield
-
-
-@contextmanager
-def _timed_gate() -> Iterator[None]:
-    """Within the block, a planner's drafter gets the gate that compares times."""
-    from core.drafting.gate import TimedGate
-    from core.engine import planning
-
-    with _patched((planning, "planned_gate", TimedGate)):
         yield
 
 

@@ -5,7 +5,6 @@ recorded answer takes the place of the verifier, so acceptance is exact and repe
 included; `draftlight bench` measures it. A draft is verified whole; for drafters with a planner, the planner
 chooses the part that pays off at this cost table. `--overhead` adds what a step that asks the drafter takes
 besides its block, in plain steps: drafting, and that the loop cannot run ahead. The planner knows it.
-`--timed` replaces the gate by the one that compares times (`TimedGate`), and then the planner does not.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from core.bench.runner import Bench, BenchPiece, describe, file_label, run_bench
 from core.decoding.planner import Planner, walk
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
-from core.drafting.gate import Gate, PricedGate, TimedGate
+from core.drafting.gate import Gate, PricedGate
 from core.drafting.gram_table import GramTable
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.drafting.shared_tables import NgramTables
@@ -249,7 +248,7 @@ def run(options: argparse.Namespace) -> int:
     pieces = [
         BenchPiece(
             (each.name, cost, gate),
-            partial(_row, each, streams, cost, gate, learned, frozen, options.overhead, options.timed),
+            partial(_row, each, streams, cost, gate, learned, frozen, options.overhead),
         )
         for each in configurations(names, [], options.set, _OWN_OPTIONS)
         for cost in options.costs
@@ -258,7 +257,6 @@ def run(options: argparse.Namespace) -> int:
     files = [path for path in (options.streams, options.learned, options.frozen) if path]
     title = f"Replay of {len(streams)} recorded streams"
     conditions = [*map(file_label, files), f"overhead {options.overhead:g}"]
-    conditions += ["timed"] if options.timed else []
     bench = Bench("replay", title, describe(), conditions, ReplayRow, options.out)
     return run_bench(bench, pieces, lambda row: "", report, quiet=options.quiet)[1].status(True)
 
@@ -271,7 +269,6 @@ def _row(
     learned: GramTable | None,
     frozen: FrozenTable | None,
     overhead: float,
-    timed: bool,
 ) -> ReplayRow:
     row = replay(
         configuration.drafter,
@@ -282,7 +279,6 @@ def _row(
         frozen,
         configuration.settings,
         overhead=overhead,
-        timed=timed,
     )
     return replace(row, drafter=configuration.name, given=configuration.given)
 
@@ -297,10 +293,9 @@ def replay(
     settings: Settings | None = None,
     taught: NgramTables | None = None,
     overhead: float = 0.0,
-    timed: bool = False,
 ) -> ReplayRow:
     """One drafter over all streams. Every stream is a new request with empty tables, except the `learned` and
-    `frozen` ones, or with copies of those in `taught`. `overhead`, `timed`: see `replay_stream`.
+    `frozen` ones, or with copies of those in `taught`. `overhead`: see `replay_stream`.
     """
     spec = drafter_spec(name)
     settings = assign_all(settings or Settings(), [("drafting.drafter", name), ("gate.mode", gate)])
@@ -310,8 +305,8 @@ def replay(
         tables = taught.private_copies(FAMILY) if taught is not None else NgramTables()
         resources = Resources(1 << 17, FAMILY, tables, spec.trees, frozen, learned)
         drafter = spec.build(settings, resources)
-        planner = planner_of(table.cost, 0.0 if timed else overhead) if spec.planned(settings) else None
-        one = replay_stream(drafter, stream, table.cost, settings.gate, planner, overhead, timed=timed)
+        planner = planner_of(table.cost, overhead) if spec.planned(settings) else None
+        one = replay_stream(drafter, stream, table.cost, settings.gate, planner, overhead)
         total.add(one)
         kinds.setdefault(stream.cls, ReplayTally()).add(one)
     return ReplayRow(
@@ -338,18 +333,11 @@ def replay_stream(
     gate_settings: GateSettings,
     planner: Planner | None = None,
     overhead: float = 0.0,
-    *,
-    timed: bool = False,
 ) -> ReplayTally:
-    """One answer step by step. A step that asks the drafter takes `overhead` plain steps and its block.
-
-    `timed`: the gate of a planner's drafter is `TimedGate`.
-    """
-    gate: Gate | TimedGate | PricedGate = Gate(gate_settings, cost)
+    """One answer step by step. A step that asks the drafter takes `overhead` plain steps and its block."""
+    gate: Gate | PricedGate = Gate(gate_settings, cost)
     if planner is not None:
         gate = PricedGate(gate_settings)
-    if planner is not None and timed:
-        gate = TimedGate(gate_settings, lambda width, tree: cost(width))
     if planner is not None:
         drafter.least_probability = planner.least_probability
     gate.begin(stream.prompt)
@@ -385,8 +373,6 @@ def replay_stream(
             planner.rested(len(emitted))
         if isinstance(gate, PricedGate):
             gate.record(worth, drafter.sure())
-        elif isinstance(gate, TimedGate):
-            gate.record(1 + len(draft), tree, len(emitted), spent, block, 0.0 if asked else drafter.sure())
         else:
             gate.record(1 + len(draft), len(found.path))
         position += len(emitted)

@@ -19,7 +19,7 @@ from core.decoding.loop import DecodeLoop, Step
 from core.decoding.planner import Planner
 from core.decoding.sampling import Choices, RowHistory, RowInputs, Sampler, top_ids
 from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
-from core.drafting.gate import PricedGate, TimedGate
+from core.drafting.gate import PricedGate
 from core.kv.cached_sequence import CachedSequence
 from core.machine.width_cost import LiveCost
 from core.settings.drafting import Gate as GateSettings
@@ -172,39 +172,6 @@ def test_mixed_good_and_bad_drafts_equal_plain_decoding(model: Any, spoil: float
     assert_cache_equals_cold_start(model, sequence)
     if spoil == 0.0:
         assert all(step.accepted == step.drafted for step in steps)
-
-
-def test_a_drafter_that_takes_longer_than_it_saves_rests(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock on which nothing takes time but the drafter and the device."""
-    now_s = 0.0
-    pull = Choices.pull
-
-    class Slow(Oracle):
-        def draft(self, budget: int) -> Draft:
-            nonlocal now_s
-            now_s += 0.003
-            return super().draft(min(budget, 1))
-
-    def pulled(choices: Choices, *others: mx.array) -> list[int]:
-        nonlocal now_s
-        now_s += 0.001
-        return pull(choices, *others)
-
-    monkeypatch.setattr(Choices, "pull", pulled)
-    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: now_s))
-    prompt = prompt_with_repetition(random.Random(5))
-    expected = plain(model, prompt, NEW_TOKENS)
-    for mode in ("auto", "always"):
-        answer = answer_of(model, prompt, Slow(expected, 0.5, random.Random(1)), drafts="auto")
-        answer.gate = TimedGate(GateSettings(mode=mode), lambda width, tree: 1.0)
-        now_s = 0.0
-        steps = list(DecodeLoop(answer).steps(NEW_TOKENS))
-        assert tokens_of(steps) == expected
-        asked = sum(step.draft_s > 0 for step in steps)
-        if mode == "always":
-            assert asked >= len(steps) - 1  # the last token needs no draft
-        else:
-            assert now_s < 0.2  # without drafts 0.12, with all of them 0.28
 
 
 class Unsure(Oracle):

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.gate import Gate, PricedGate, TimedGate, repetition
+from core.drafting.gate import Gate, PricedGate, repetition
 from core.settings.drafting import Gate as GateSettings
-from core.settings.drafting import GateMode
 from tests.core.drafting.support import PASSAGE, any_ids, few_ids
 
 REPETITIVE = [*PASSAGE, *PASSAGE]
@@ -118,68 +117,6 @@ def test_it_always_looks_again_in_time(prompt: list[int], steps: list[tuple[int,
             resting = 0
         gate.record(width, accepted)
         assert resting < 64 or gate.should_draft()
-
-
-# ---- by time
-
-
-def _time(mode: GateMode, host: float, cost: float, emitted: int, tokens: int = 2000) -> tuple[float, int]:
-    """Plain steps that an answer takes, and its steps with a draft, where a block takes `cost` plain steps
-    and everything else of such a step `host`.
-    """
-    gate = TimedGate(GateSettings(mode=mode), lambda width, tree: cost if width > 1 else 1.0)
-    gate.begin(())
-    total, drafted, left = 0.0, 0, tokens
-    while left > 0:
-        asked = gate.should_draft()
-        block, width = (cost, 4) if asked else (1.0, 1)
-        spent = block + host * asked
-        total, drafted, left = total + spent, drafted + asked, left - (emitted if asked else 1)
-        gate.record(width, False, emitted if asked else 1, spent, block)
-    return total, drafted
-
-
-@given(st.floats(0.0, 3.0), st.floats(1.0, 3.0), st.integers(1, 6))
-def test_an_answer_takes_hardly_longer_than_the_better_of_drafting_and_not(
-    host: float, cost: float, emitted: int
-) -> None:
-    spent, drafted = _time("auto", host, cost, emitted)
-    always, steps = _time("always", host, cost, emitted)
-    assert steps == -(-2000 // emitted)  # at every step
-    share = host / (host + cost)
-    if share < 0.09:
-        assert (spent, drafted) == (always, steps)  # the planner's own comparison is right
-    elif share > 0.11:
-        assert spent <= 1.13 * min(always, 2000)
-
-
-def test_a_rest_ends_early_where_the_next_token_is_probable() -> None:
-    gate = TimedGate(GateSettings(), lambda width, tree: 1.0)
-    for sure, rested in ((0.9, 3), (0.3, 8)):
-        gate.begin(())
-        for _ in range(4):
-            gate.record(2, True, 1, 3.0, 1.0)
-        assert gate.reason == "drafting gave 0.33 times the plain speed; testing again after 8 tokens"
-        steps = 0
-        while not gate.should_draft():
-            gate.record(1, False, 1, 1.0, 1.0, sure)
-            steps += 1
-        assert steps == rested
-
-
-def test_measured_plain_steps_decide() -> None:
-    """The device's times promise a gain of 1.1, but plain steps turn out as slow as the others."""
-    gate = TimedGate(GateSettings(), lambda width, tree: 1.0)
-    gate.begin(())
-    for _ in range(4):
-        gate.record(3, False, 2, 1.9, 1.05)
-    assert gate.reason == "plain steps are timed; testing again after 8 tokens"
-    for _ in range(8):
-        gate.record(1, False, 1, 1.9, 1.8)
-    for _ in range(100):
-        gate.record(3, False, 2, 1.9, 1.05)
-        assert gate.should_draft()
-    assert gate.reason == "drafting gives 2.00 times the plain speed"
 
 
 # ---- the gate of whole steps' costs
