@@ -38,7 +38,6 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -344,7 +343,7 @@ class DecodeLoop:
             return EMPTY
         planner, known = self._answer.planner, len(self._pending) + len(self._forced)
         if planner is not None:
-            self._drafter.least_probability = partial(planner.least_probability, pending=known)
+            self._drafter.least_probability = planner.least_probabilities(known)
         draft = sanitise(
             self._drafter.draft(budget), vocabulary=self._answer.model.info.vocabulary, budget=budget
         )

@@ -33,8 +33,8 @@ from core.drafting.draft import EMPTY, Draft
 _DECAY = 0.97
 _PRIOR_STEPS = 8.0
 _PRIOR_RATE = 1.5
-# Further nodes that are considered while a draft grows; no drafter with probabilities drafts more.
-_FURTHER = 16
+# Nodes of the largest draft that grows by `least_probabilities`; larger ones grow on.
+_MOST_NODES = 16
 BlockCost = Callable[[int, bool], float]
 
 
@@ -76,15 +76,26 @@ class Planner:
                 best, size = worth, count
         return draft.part(sorted(order[:size]))
 
-    def least_probability(self, count: int, tree: bool, pending: int = 1) -> float:
-        """The path probability that a node must exceed for it, or for it with further ones, to be in the part
-        that pays, after `count` nodes in a block with `pending` known tokens.
+    def least_probabilities(self, pending: int = 1) -> Callable[[int, bool], float]:
+        """For one draft in a block with `pending` known tokens: the path probability that a node must exceed
+        for it, or for it with further ones, to be in the part that pays, after so many nodes of a chain or a
+        tree.
 
         None of the further ones is more probable than it, so together they emit at most as many times it.
         """
-        cost, width = self._cost, pending + count
-        now = cost(width, tree)
-        return self.rate * min((cost(width + more, tree) - now) / more for more in range(1, _FURTHER + 1))
+        rate, cost = self.rate, self._cost
+        by_kind: dict[bool, list[float]] = {}
+
+        def least_probability(count: int, tree: bool) -> float:
+            if tree not in by_kind:
+                by_kind[tree] = [cost(pending + nodes, tree) for nodes in range(_MOST_NODES + 1)]
+            costs = by_kind[tree]
+            slopes = [
+                (costs[nodes] - costs[count]) / (nodes - count) for nodes in range(count + 1, len(costs))
+            ]
+            return rate * min(slopes, default=0.0)
+
+        return least_probability
 
     @property
     def asking(self) -> float:

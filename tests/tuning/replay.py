@@ -338,8 +338,6 @@ def replay_stream(
     gate: Gate | PricedGate = Gate(gate_settings, cost)
     if planner is not None:
         gate = PricedGate(gate_settings)
-    if planner is not None:
-        drafter.least_probability = planner.least_probability
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = ReplayTally(), 0
@@ -348,6 +346,8 @@ def replay_stream(
         draft, asked = Draft(), gate.should_draft()
         worth: float | None = None
         if budget and asked:
+            if planner is not None:
+                drafter.least_probability = planner.least_probabilities()
             draft = sanitise(drafter.draft(budget), vocabulary=_VOCABULARY, budget=budget)
             if planner is not None:
                 draft = planner.shape(draft, budget)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import combinations
 
 import pytest
@@ -80,7 +79,7 @@ def test_growth_ends_only_where_no_part_with_more_would_pay(
         )
         return found.draft
 
-    whole, ended = grown(None), grown(partial(planner.least_probability, pending=pending))
+    whole, ended = grown(None), grown(planner.least_probabilities(pending))
     assert ended == whole.prefix(len(ended))
     assert planner.shape(ended, 11, pending) == planner.shape(whole, 11, pending)
 
@@ -88,8 +87,9 @@ def test_growth_ends_only_where_no_part_with_more_would_pay(
 def test_growth_ends_where_every_further_node_loses() -> None:
     """Tokens as probable as each other, of which the third costs more than it can bring."""
     planner = Planner(lambda width, tree: 1.0 if width <= 3 else 10.0 * width)
-    assert planner.least_probability(0, False) <= 0.0
-    assert planner.least_probability(2, False) > 1.0
+    least_probability = planner.least_probabilities()
+    assert least_probability(0, False) <= 0.0
+    assert least_probability(2, False) > 1.0
     found = grow(
         0,
         lambda depth, token: depth + 1,
@@ -97,7 +97,7 @@ def test_growth_ends_where_every_further_node_loses() -> None:
         max_nodes=11,
         min_probability=0.02,
         alternatives=1,
-        least_probability=planner.least_probability,
+        least_probability=least_probability,
     )
     assert len(found.draft) == 2
     assert set(found.guesses_after) == {-1, 0, 1}  # the guesses after node 1 were looked up to know that
