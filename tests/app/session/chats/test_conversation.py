@@ -187,3 +187,16 @@ def test_a_blank_chat_has_nothing_to_lose() -> None:
     assert NEW.is_blank
     assert not NEW.with_draft(user("half a")).is_blank
     assert not NEW.ask("t1", user("One")).is_blank
+
+
+def test_every_version_stays_in_the_order_in_which_it_was_asked() -> None:
+    """Whichever is displayed, and whichever is asked again."""
+    chat = NEW.ask("t0", user("One"))
+    for number in range(1, 4):
+        chat = chat.write(f"t{number - 1}", [token(0, text=str(number))])
+        chat = chat.ask_again(f"t{number}", user("One"))
+    for place in (0, 2, 1, 3):
+        chat = chat.show_version(chat.turns[0].id, place)
+        assert chat.turns[0].id == f"t{place}"
+        assert [each.id for each in chat.turns[0].versions] == ["t0", "t1", "t2", "t3"]
+        assert [each.answer.text for each in chat.turns[0].versions] == ["1", "2", "3", ""]
