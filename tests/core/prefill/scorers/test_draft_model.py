@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -11,8 +12,9 @@ import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
 import core.prefill.scorers.draft_model as module
+from core.errors import InternalError
 from core.machine.profile import finished
-from core.prefill.scorers.draft_model import Attended, draft_scores, watched
+from core.prefill.scorers.draft_model import Attended, draft_scores, score_by_draft_model, watched
 from tests.core.architectures import tiny
 from tests.core.prefill.gaps import prompt_of, sequence_of
 
@@ -102,3 +104,9 @@ def test_keys_are_never_repeated_and_nothing_is_waited_for(monkeypatch: pytest.M
     scoring = draft_scores(loaded, sequence_of(model), ids, [100, 118], lookahead_tokens=8, chunk_tokens=40)
     assert finished(scoring).shape == (TOKENS,)
     assert waits == 3  # one a chunk that was read; none for the nine steps after them
+
+
+def test_without_a_draft_model_it_says_so() -> None:
+    inputs: Any = SimpleNamespace(draft=None)
+    with pytest.raises(InternalError, match="no draft model"):
+        finished(score_by_draft_model(inputs))

@@ -21,7 +21,14 @@ from core.machine.profile import finished
 from core.prefill.layout import layout, unknown_layout
 from core.prefill.plan import select
 from core.prefill.scorers import SCORERS
-from core.prefill.scorers.embedding import Meaning, fused, matches, meaning_of
+from core.prefill.scorers.embedding import (
+    _ACCENTED_SHARE,
+    Meaning,
+    _is_accented,
+    fused,
+    matches,
+    meaning_of,
+)
 from core.prefill.scorers.scorer import Scored, ScorerInputs
 from core.prefill.words import words_of
 from core.prompt import offsets, render
@@ -271,3 +278,12 @@ def test_what_is_asked_in_quite_other_words_than_a_real_document_s_is_found(
         shares[name] = np.repeat(chosen.kept, inputs.passages.lengths)[gold].mean()
         assert name == "lexical" or scored.stands_out
     assert shares == {"lexical": 0.0, "fusion": 1.0}
+
+
+@pytest.mark.parametrize("letter", "aAmzZ")
+def test_the_share_of_accents_is_that_of_all_latin_letters(letter: str) -> None:
+    letters = 1000
+    least = int(_ACCENTED_SHARE * letters)
+    assert not _is_accented(letter * letters + "é" * least)
+    assert _is_accented(letter * letters + "é" * (least + 1))
+    assert not _is_accented(letter * letters + "[{1 @" * least)
