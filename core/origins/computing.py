@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
 
@@ -11,17 +12,26 @@ from core.origins.units import same_unit
 _LEAST_ROUNDED = 20
 # In one sentence.
 _MOST_OPERANDS = 12
+_OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=≈+−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
 _MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
 
 
-def follows(what: Quantity, operands: Sequence[Quantity]) -> bool:
+def follows(what: Quantity, operands: Sequence[Quantity], text: str = "") -> bool:
     """Whether `what` is a result of two of `operands`, or the sum of some in a row, rounded as it is written.
 
-    Units must agree: of a sum, all are the same or missing; percentages come of ratios.
+    Units must agree: of a sum, all are the same or missing; percentages come of ratios. `text`: of the part,
+    in which an equation may give the operators.
     """
     if what.kind not in ("number", "amount"):
         return False
     chosen = operands[:_MOST_OPERANDS]
+    result = _equation(what, operands, text)
+    if result is not None:
+        return any(
+            _agrees(value, result, is_share=False)
+            for value in (*what.values, *what.parts)
+            if _is_number(value)
+        )
     return any(
         _agrees(value, result, is_share=what.unit == "%")
         for value in (*what.values, *what.parts)
@@ -74,6 +84,31 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
 def _are_same(units: Sequence[str]) -> bool:
     named = [unit for unit in units if unit]
     return all(same_unit(named[0], unit) for unit in named[1:])
+
+
+def _equation(what: Quantity, operands: Sequence[Quantity], text: str) -> float | None:
+    """The left side of "2 × 45 + 30 = ", which ends before `what`; None without operators."""
+    chain, operators = [what], list[str]()
+    for each in reversed(operands):
+        if each.end > chain[-1].start or not _is_number(each.values[0]):
+            continue
+        between = _OPERATOR.fullmatch(text, each.end, chain[-1].start)
+        if between is None or (between[1] in "=≈") != (len(chain) == 1):
+            break
+        operators.append(between[1])
+        chain.append(each)
+    if len(chain) < 3 or any(each.unit == "%" for each in chain):
+        return None
+    terms = [float(chain[-1].values[0])]
+    for operator, each in zip(reversed(operators[1:]), reversed(chain[1:-1])):
+        value = float(each.values[0])
+        if operator in "×x*·⋅":
+            terms[-1] *= value
+        elif operator in "/÷:":
+            terms[-1] /= value or float("inf")
+        else:
+            terms.append(value if operator == "+" else -value)
+    return sum(terms)
 
 
 def _minutes(value: str) -> float:

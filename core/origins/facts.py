@@ -239,7 +239,7 @@ class FactFinder:
             and other is not found
             and any(self._standing(other, each, None).span for each in (*self._indexes, self._question))
         ]
-        return follows(what, operands)
+        return follows(what, operands, part.text)
 
 
 def _overlaps(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:

@@ -34,7 +34,7 @@ def readings(literal: str, decimal_marks: str = ",.") -> tuple[str, ...]:
 
     "1.200" is 1200, 1.2 or both, by `decimal_marks`.
     """
-    text = re.sub("[ \u00a0\u2009\u202f'’]", "", plain_digits(literal))
+    text = re.sub("[ \u00a0\u2009\u202f'’]", "", plain_digits(literal).replace("，", ","))
     marks = _MARKS.findall(text)
     if not marks:
         return (written(Decimal(text)),)

@@ -48,7 +48,7 @@ _MONTH_NAMES = "|".join(sorted(_MONTH.keys() - {"may", "march"}, key=len, revers
 _M = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])\.?"
 _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925}
 _NUMBER = (
-    r"(?:\d{1,3}(?P<mark>[,.'’\u00a0\u2009\u202f ])\d{3}(?:(?P=mark)\d{3}){0,6}(?!\d)(?:[.,]\d{1,12})?"
+    r"(?:\d{1,3}(?P<mark>[,，.'’\u00a0\u2009\u202f ])\d{3}(?:(?P=mark)\d{3}){0,6}(?!\d)(?:[.,]\d{1,12})?"
     r"|\d{1,3}(?:,\d{2}){1,4},\d{3}(?!\d)|\d{1,40}(?:[.,]\d{1,12}){0,8})"
 )
 _CARDINALS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
@@ -111,7 +111,7 @@ _QUANTITY = re.compile(
     rf"""
     (?=[\d{KANJI}元令平昭午])(?:{_JAPANESE})
   | (?=\d)(?:{_DIGITS})
-  | (?=[\d€$£¥EUGCJA])(?:{_NUMERAL})
+  | (?=[\d€$£¥￥EUGCJA])(?:{_NUMERAL})
   | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})
   | (?<![^\W_])(?={_beginnings()})(?:{_LETTERS})
   | (?P<vulgar>[½¼¾⅓⅔⅛])
@@ -275,11 +275,15 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         values, parts = tuple(written(Decimal(value).scaleb(by)) for value in values for by in scale), values
     elif not values:  # a version
         values = (plain_digits(literal),)
+    if behind in ("pence", "cent"):  # 60p is £0.60
+        values = (*values, *(written(Decimal(value).scaleb(-2)) for value in values))
     if behind == "second" and match.string[match.end() : end] == "s":  # the 1990s
         end, behind = match.end(), ""
     sign = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
     start = sign.start() if sign else match.start()
-    kind: QuantityKind = "amount" if {before, behind} & {"eur", "usd", "gbp", "jpy", "chf"} else "number"
+    kind: QuantityKind = (
+        "amount" if {before, behind} & {"eur", "usd", "gbp", "jpy", "chf", "pence", "cent"} else "number"
+    )
     return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
 
 

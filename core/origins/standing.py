@@ -22,9 +22,15 @@ _ORDER = {LIST_MARKER: 2, PART: 3}
 # Places of one value and unit of a source.
 _MOST_SPOTS = 64
 _UNIT_CHARACTERS = 32
-_CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;(:])[ *_~<>≤≥=-]*\Z")
-_CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n,;)])")
-_RANGE = re.compile(r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou)\s{0,2}[-−]?\d")
+# A cell has a tab, a bar or an end of line beside it, or a comma without a space.
+_CELL_BEGINS = re.compile(r"(?:(?:^|[\t|\n(:])[ *_~<>≤≥=-]*|[,;])\Z")
+_CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n)])|[,;](?=\S)")
+_RANGE = re.compile(
+    r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou|から|～|〜)\s{0,2}[-−]?(?:\d[\d.,]*\d|\d|\w+)"
+)
+# What ends the words between a number and its unit: "30 (thirty) consecutive days".
+_CLAUSE_END = re.compile(r"[.,;:!?|\t\d]|\n\n")
+_WORDS_BETWEEN = 2
 _ELLIPSIS = re.compile(r"\.\.\.|…|\[[^\[\]]{0,40}\]")
 # Letters and digits of a phone number or account, which may be in groups.
 _LONG_NUMBER = 7
@@ -124,7 +130,9 @@ def _can_have(text: str, start: int, end: int, unit: str) -> bool:
     behind = text[end : end + _UNIT_CHARACTERS]
     if _is_cell(text, start, end):
         return True
-    return _RANGE.match(behind) is not None or has_unit(behind.partition("\n\n")[0], unit)
+    if (other := _RANGE.match(behind)) is not None and has_unit(behind[other.end() :], unit, 0):
+        return True
+    return has_unit(_CLAUSE_END.split(behind, maxsplit=1)[0], unit, _WORDS_BETWEEN)
 
 
 def _of_date(what: Quantity, index: Index, read: Read) -> Standing:

@@ -10,8 +10,11 @@ _UNITS = """
 pp percentage\u00a0points prozentpunkte prozentpunkten
 eur € euro euros ユーロ
 usd $ us$ dollar dollars ドル
-gbp £ pound\u00a0sterling pounds
-jpy ¥ yen 円
+gbp £ pound\u00a0sterling
+pound pounds
+pence p penny
+cent cents ct centimes
+jpy ¥ ￥ yen 円
 chf franken francs sfr
 day days tag tage tagen tages jour jours 日 日間 tägig tägige tägigen tägiger d
 workday werktag werktage werktagen arbeitstag arbeitstage arbeitstagen workdays 営業日
@@ -78,7 +81,7 @@ for _name, _unit in _CANONICAL.items():
     _NAMED.setdefault(_unit, []).append(_name)
 # Of one letter, or also an ordinary word: a unit only if it is glued or after one space, and written so.
 _EXACT = {"an", "in", "a", "d", "t", "s", "v", "w", "m", "h", "g", "l", "foot", "second", "ms", "nm", "bar",
-          "min", "mi", "mw", "seconde", "kilo", "pounds", "people"}  # fmt: skip
+          "min", "mi", "mw", "seconde", "kilo", "pounds", "people", "p"}  # fmt: skip
 _LETTERS = sorted((name for name in _CANONICAL if name[0].isalpha()), key=len, reverse=True)
 _SIGNS = sorted((name for name in _CANONICAL if not name[0].isalpha()), key=len, reverse=True)
 _JAPANESE = [name for name in _LETTERS if ord(name[0]) > 0x3000]
@@ -89,7 +92,7 @@ BEHIND = (
     rf"(?:[ \u00a0\u202f]{{0,2}}(?:{'|'.join(map(re.escape, _SIGNS))})|(?:{'|'.join(_JAPANESE)})"
     rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![{LATIN}²³]))"
 )
-BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
+BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|￥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
 
 # Names of powers of ten after a number, with the exponents they can stand for.
 _SCALES = {
@@ -103,7 +106,10 @@ _NAMES = "|".join(sorted((name for name in _SCALES if len(name) > 1), key=len, r
 SCALE = rf"(?:[ \u00a0\u202f-]?(?:{_NAMES})\b\.?|[ \u00a0]?(?-i:[kKMB])(?=[ ,.;:)€$£\n]|\Z))"
 
 # An answer's unit, and what it may be in a source that is more precise.
-_PRECISE = {"day": ("workday",), "°": ("°c", "°f"), "°c": ("°",), "%": ("pp",)}
+_PRECISE = {
+    "gbp": ("pound", "pence"), "lb": ("pound",), "pound": ("gbp", "lb"), "eur": ("cent",), "usd": ("cent",),
+    "pence": ("gbp",), "cent": ("eur", "usd"),
+    "day": ("workday",), "°": ("°c", "°f"), "°c": ("°",), "%": ("pp",)}  # fmt: skip
 
 
 def same_unit(one: str, other: str) -> bool:
@@ -127,16 +133,16 @@ def exponents(text: str) -> tuple[int, ...]:
     return _SCALES.get(text.strip(" \u00a0\u202f-.").lower(), ())
 
 
-def has_unit(text: str, unit: str) -> bool:
-    """Whether a name of the canonical `unit` occurs in `text`."""
+def has_unit(text: str, unit: str, words: int) -> bool:
+    """Whether a name of the canonical `unit` follows in `text` after at most so many words."""
     folded = text.lower()
     for name in _NAMED[unit]:
         at = folded.find(name)
-        while at >= 0:
+        while at >= 0 and len(folded[:at].split()) <= words:
             end = at + len(name)
             if not name[0].isalpha() or ord(name[0]) > 0x3000:
                 return True
-            if not (folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum()) and len(name) > 1:
+            if not (folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum()):
                 return True
             at = folded.find(name, end)
     return False
