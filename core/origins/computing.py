@@ -12,7 +12,7 @@ from core.origins.units import same_unit
 _LEAST_ROUNDED = 20
 # In one sentence.
 _MOST_OPERANDS = 12
-_OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=≈+−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
+_OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈+＋−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
 _MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
 
 
@@ -93,7 +93,7 @@ def _equation(what: Quantity, operands: Sequence[Quantity], text: str) -> float 
         if each.end > chain[-1].start or not _is_number(each.values[0]):
             continue
         between = _OPERATOR.fullmatch(text, each.end, chain[-1].start)
-        if between is None or (between[1] in "=≈") != (len(chain) == 1):
+        if between is None or (between[1] in "=＝≈") != (len(chain) == 1):
             break
         operators.append(between[1])
         chain.append(each)
@@ -107,7 +107,7 @@ def _equation(what: Quantity, operands: Sequence[Quantity], text: str) -> float 
         elif operator in "/÷:":
             terms[-1] /= value or float("inf")
         else:
-            terms.append(value if operator == "+" else -value)
+            terms.append(value if operator in "+＋" else -value)
     return sum(terms)
 
 

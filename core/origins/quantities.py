@@ -60,6 +60,8 @@ _MORE = re.compile(
     re.I,
 )
 _UNIT = re.compile(BEHIND, re.I)
+# 12,- € and CHF 12.–
+_NO_CENTS = re.compile(r"[,.][-–—]{1,2}(?![\d\w])")
 _GERMAN = (
     "anderthalb|ein|zwei|zwo|drei|dritt|vier|fünf|sech|sieb|acht|neun|zehn|elf|zwölf|zwanzig|hundert|tausend"
     "|erst"
@@ -261,7 +263,8 @@ def _of_number_words(match: re.Match[str]) -> Quantity | None:
 def _plain(match: re.Match[str], marks: str) -> Quantity:
     literal, scale, before = match["number"], exponents(match["scale"] or ""), unit_of(match["before"] or "")
     number_end = match.end() - (match["scale"] is not None and match.string[match.end() - 1] == ".")
-    end, behind = _with_unit(match, match.end())
+    dash = _NO_CENTS.match(match.string, match.end(), match.endpos)
+    end, behind = _with_unit(match, dash.end() if dash else match.end())
     if not behind:
         end = number_end
     parts: tuple[str, ...] = ()

@@ -6,11 +6,11 @@ import re
 
 # The first name is the canonical one. Names of letters are words; plurals and cases are listed.
 _UNITS = """
-% percent per\u00a0cent prozent pct pourcent pour\u00a0cent v.h. パーセント
+% ％ percent per\u00a0cent prozent pct pourcent pour\u00a0cent v.h. パーセント
 pp percentage\u00a0points prozentpunkte prozentpunkten
 eur € euro euros ユーロ
 usd $ us$ dollar dollars ドル
-gbp £ pound\u00a0sterling
+gbp £ ￡ pound\u00a0sterling
 pound pounds
 pence p penny
 cent cents ct centimes

@@ -59,6 +59,25 @@ STAND = {
     "line breaks": "The deposit is EUR\n3,600 and the rent 1,200\neuros.",
 }  # fmt: skip
 
+WRITTEN = {
+    "3.500,– € oder 1.250,-- EUR, CHF 12.–": "3500 Euro, 1.250,00 € und 12 CHF",
+    "wash £2.50, dry 60p, 45 ct": "£2.50, £0.60 and €0.45",
+    "５００円と50％、￥１，２００": "500円、50%、1,200円",
+    "from 3 to 17 November": "3 November to 17 November",
+    "vom 3. auf den 17. November": "am 3. November und am 17. November",
+    "open 9–18.30 Uhr": "von 9:00 bis 18:30 Uhr",
+    "it takes 2 h 15 min": "2 hours and 15 minutes",
+    "30 (thirty) consecutive days": "30 days",
+    "5 to 10 kg, 18–22 °C": "5 kg to 10 kg, 18 °C to 22 °C",
+    "tel. 0511 / 44 78 90": "0511 447890",
+    "two and a half years, dreieinhalb Monate": "2.5 years, 3.5 Monate",
+    "| a | Revenue ($M) |\n|---|---|\n| b | 5.1 |": "$5.1 million",
+    "Herr Müller aus Zürich": "Mr Mueller lives in Zurich",
+    "Sgt Okafor came": "he met Sergeant Okafor",
+    "120 at 89.90 EUR": "2 × 89.90 + 120 = 299.80 EUR with 2 of 120",
+    "two rooms": "ask for 2 rooms",
+}  # fmt: skip
+
 NOWHERE = {
     "The rent is 1,300 euros.": ["1,300 euros"],
     "The rent is $1,200.": ["$1,200"],
@@ -104,6 +123,27 @@ def marked(answer: str, document: str, question: str = "") -> list[str]:
 @pytest.mark.parametrize("name", STAND)
 def test_what_stands_somewhere_is_not_marked(name: str) -> None:
     assert marked(STAND[name], RULES, "Who is Mr Jones, and what about 999 things?") == []
+
+
+@pytest.mark.parametrize("document", WRITTEN)
+def test_one_quantity_is_written_in_several_ways(document: str) -> None:
+    assert marked(WRITTEN[document], f"Rules: {document}.", "What about 2?") == []
+    assert facts(WRITTEN[document], document)
+
+
+@pytest.mark.parametrize(
+    ("document", "answer", "wrong"),
+    [
+        ("two rooms, and three years", "It has 2 rooms; it takes 2 years.", ["2 years"]),
+        ("Rooms 1, 2, 3 are let.", "It takes 2 years.", ["2 years"]),
+        ("60p a wash", "It costs £60.60.", ["£60.60"]),
+        ("from 3 to 17 November", "on 4 November", ["4 November"]),
+        ("fan stopped at 14:22:00", "It stopped at 14:22:41.", ["14:22:41"]),
+        ("120 at 90 EUR", "2 × 90 + 120 = 310 EUR, for 2.", ["310 EUR"]),
+    ],
+)
+def test_another_quantity_stands_nowhere(document: str, answer: str, wrong: list[str]) -> None:
+    assert marked(answer, document, "What about 2?") == wrong
 
 
 @pytest.mark.parametrize("answer", NOWHERE)
