@@ -86,6 +86,7 @@ class FactFinder:
         self._languages = dict.fromkeys(TELLING, 0)
         self._ordinary: dict[str, None] = {}
         self._known: dict[str, tuple[FactState, Place | None] | None] = {}
+        self._computed: set[int] = set()  # where such facts begin in the part
         self._asked_in = ""
         self._hear(question)
         self._asked_in = self._language
@@ -121,6 +122,7 @@ class FactFinder:
         found = sorted(self._found(part))
         facts: list[Fact] = []
         end = -1
+        self._computed.clear()
         for at, each in enumerate(found):
             if each.start < end:
                 continue
@@ -131,6 +133,8 @@ class FactFinder:
                 if "nowhere" in states:
                     continue  # the figure that is wrong is marked, not the sentence
             end = each.end
+            if state == "computed":
+                self._computed.add(each.start)
             facts.append(
                 Fact(part.start + each.start, part.start + each.end, each.kind, state, place, each.key)
             )
@@ -228,6 +232,12 @@ class FactFinder:
             return of_name(what, index, read, self._language)
         return (of_identifier if found.kind == "identifier" else of_quotation)(what, index, read)
 
+    def _is_given(self, found: Found) -> bool:
+        """Whether figures can follow from it: it stands somewhere, or was computed in this part before."""
+        return found.start in self._computed or any(
+            self._standing(found, each, None).span for each in (*self._indexes, self._question)
+        )
+
     def _is_computed(self, found: Found, what: Quantity, part: Part, others: Sequence[Found]) -> bool:
         start, end = _sentence(part, found.start)
         operands = [
@@ -237,7 +247,7 @@ class FactFinder:
             and start <= other.start
             and other.end <= end
             and other is not found
-            and any(self._standing(other, each, None).span for each in (*self._indexes, self._question))
+            and self._is_given(other)
         ]
         return follows(what, operands, part.text)
 

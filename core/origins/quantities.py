@@ -24,7 +24,7 @@ from core.origins.numerals import (
     readings,
     written,
 )
-from core.origins.units import BEFORE, BEHIND, LATIN, SCALE, exponents, unit_of
+from core.origins.units import BEFORE, BEHIND, CURRENCIES, LATIN, SCALE, exponents, unit_of
 
 QuantityKind = Literal["number", "amount", "date", "time"]
 
@@ -284,9 +284,7 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         end, behind = match.end(), ""
     sign = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
     start = sign.start() if sign else match.start()
-    kind: QuantityKind = (
-        "amount" if {before, behind} & {"eur", "usd", "gbp", "jpy", "chf", "pence", "cent"} else "number"
-    )
+    kind: QuantityKind = "amount" if {before, behind} & CURRENCIES else "number"
     return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
 
 

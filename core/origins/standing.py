@@ -12,7 +12,7 @@ from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
 from core.origins.quantities import LIST_MARKER, PART, Quantity, quantities
-from core.origins.units import has_unit, same_unit
+from core.origins.units import CURRENCIES, has_unit, same_unit
 from core.origins.words import without_accents, words
 
 Read = Sequence[tuple[int, int]] | None
@@ -22,9 +22,10 @@ _ORDER = {LIST_MARKER: 2, PART: 3}
 # Places of one value and unit of a source.
 _MOST_SPOTS = 64
 _UNIT_CHARACTERS = 32
-# A cell has a tab, a bar or an end of line beside it, or a comma without a space.
-_CELL_BEGINS = re.compile(r"(?:(?:^|[\t|\n(:])[ *_~<>≤≥=-]*|[,;])\Z")
-_CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n)])|[,;](?=\S)")
+# A cell has a tab, a bar, two spaces or an end of line beside it, or a comma without a space.
+_CELL_BEGINS = re.compile(r"(?:(?:^|[\t|\n(:–—]|  |\.\.\.)[ *_~<>≤≥=-]*|[,;])\Z")
+_CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n)])|  |[,;](?=\S)")
+_CENTS = re.compile(r"\d[.,]\d\d\Z")
 _RANGE = re.compile(
     r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou|から|～|〜)\s{0,2}[-−]?(?:\d[\d.,]*\d|\d|\w+)"
 )
@@ -129,6 +130,8 @@ def _can_have(text: str, start: int, end: int, unit: str) -> bool:
     """Whether a number without a unit can have `unit`: in a table, in a range, or a few words before it."""
     behind = text[end : end + _UNIT_CHARACTERS]
     if _is_cell(text, start, end):
+        return True
+    if unit in CURRENCIES and _CENTS.search(text, max(0, end - 4), end):
         return True
     if (other := _RANGE.match(behind)) is not None and has_unit(behind[other.end() :], unit, 0):
         return True

@@ -94,6 +94,7 @@ BEHIND = (
 )
 BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|￥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
 
+CURRENCIES = frozenset(("eur", "usd", "gbp", "jpy", "chf", "pence", "cent"))
 # Names of powers of ten after a number, with the exponents they can stand for.
 _SCALES = {
     "thousand": (3,), "tausend": (3,), "k": (3,), "mille": (3,), "tsd": (3,),
