@@ -94,8 +94,8 @@ async def test_a_question_a_token_and_a_regenerated_answer_pass_few_files(window
     assert len(regenerate.files) <= 9, list(regenerate.files)
 
 
-# A process that waits for its loop runs these, whatever happens.
-IDLE = {"controllers/link.py", "launch/application.py"}
+# These have timers and tasks that run whatever happens.
+IDLE = {"controllers/link.py", "controllers/titles.py", "launch/application.py"}
 
 
 class Calls(Counter[tuple[str, str]]):
@@ -161,7 +161,8 @@ async def test_a_token_and_figures_pass_few_files_until_they_are_painted(window:
     await ready(window)
     ask(window, "write 100000 slowly")
     await until(lambda: answer_view(window) is not None and len(answer_view(window).body.table) > 30)
-    window.views.composer.edit.clearFocus()  # its cursor blinks
+    # Its cursor blinks.
+    window.views.composer.edit.setUpdatesEnabled(False)
     worker = Slowly(window)
     token = await worker.walk(*await worker.step())
     assert ("gauges/speed.py", "_paint") not in token
