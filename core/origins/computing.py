@@ -10,10 +10,6 @@ from core.origins.quantities import Quantity
 from core.origins.units import same_unit
 
 _LEAST_ROUNDED = 20
-_MULTIPLES = (
-    (re.compile(r"\b(?:half|hälfte|halb\w{0,2}|moitié)\b|半", re.I), 0.5),
-    (re.compile(r"\b(?:twice|doubled?|doppelt\w{0,2}|verdoppelt|double)\b|倍", re.I), 2.0),
-)
 # In one sentence.
 _MOST_OPERANDS = 12
 _OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈+＋−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
@@ -29,8 +25,6 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "") -> boo
     if what.kind not in ("number", "amount"):
         return False
     chosen = operands[:_MOST_OPERANDS]
-    if _is_multiple(what, chosen, text):
-        return True
     result = _equation(what, operands, text)
     if result is not None:
         return any(
@@ -43,19 +37,6 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "") -> boo
         for value in (*what.values, *what.parts)
         if _is_number(value)
         for result in _results(what.unit, chosen)
-    )
-
-
-def _is_multiple(what: Quantity, operands: Sequence[Quantity], text: str) -> bool:
-    """Whether `what` is a half or the double of an operand, and `text` says so."""
-    factors = [factor for pattern, factor in _MULTIPLES if pattern.search(text)]
-    return any(
-        _agrees(value, float(each.values[0]) * factor, is_share=False)
-        for value in what.values
-        if _is_number(value)
-        for each in operands
-        if _is_number(each.values[0]) and same_unit(what.unit, each.unit)
-        for factor in factors
     )
 
 
