@@ -195,3 +195,22 @@ def test_a_hostile_text_is_traced_in_bounded_work(kind: str, monkeypatch: pytest
     assert looked <= 200 * len(answer)
     assert all(fact.end > fact.start for fact in found.facts)
     assert all(answer[run.start : run.end].strip() for run in found.runs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_automaton_finds_the_longest_match_at_each_word(seed: int) -> None:
+    """Few different words make many clones."""
+    draw = random.Random(seed)
+    kinds = draw.choice((1, 2, 3, 5))
+    ids = [draw.randrange(kinds) for _ in range(draw.randrange(30))]
+    parts = {tuple(ids[first:last]) for last in range(len(ids) + 1) for first in range(last + 1)}
+    automaton = Automaton(ids)
+    while not automaton.extend(3):
+        pass
+    state = length = 0
+    said = [draw.randrange(-1, kinds) for _ in range(30)]
+    for at, word in enumerate(said, 1):
+        state, length = automaton.step(state, length, word)
+        assert length == max(size for size in range(at + 1) if tuple(said[at - size : at]) in parts)
+        end = automaton.first_end(state)
+        assert ids[end - length : end] == said[at - length : at]
