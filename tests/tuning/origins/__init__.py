@@ -2,9 +2,9 @@
 
 Documents (`documents/`), questions and labels (`labels.json`) are our own. An answer is the starter
 model's, or was written by hand in the style of a large model: Markdown, lists, tables, rounded and
-converted figures, sums, short forms of names, and planted errors. Labels were set by reading, before a rule
-of `core/origins` existed; none was set or corrected by running one. Half of the documents are held out:
-rules are tuned on the others.
+converted figures, sums, short forms of names, and planted errors. Labels were set by reading, without
+knowledge of the rules of `core/origins`; none was set or corrected by running one. Half of the documents are
+held out: rules are tuned on the others.
 
 How a label was chosen:
 
