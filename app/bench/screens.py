@@ -126,7 +126,7 @@ class _Screens:
     ) -> None:
         self._window = window
         window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
-        window.app_settings.set("look.tint", "always")
+        window.app_settings.set("look.token_colors", "drafts")
         self._folder = folder
         self._schemes = schemes
         self._forms = [(size, zoom_pct) for size in sizes for zoom_pct in zooms_pct]

@@ -10,27 +10,29 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, QRect, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPointF, QRect, Qt, QTimer
 from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 
 from app.chat import stats_line, strings, tokens
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import AnswerEntry
 from app.chat.intents import Intent, SaveAnswer, SelectAnswer
+from app.chat.origin_marks import facts_line, mark_facts
 from app.chat.reading_card import ReadingCard
 from app.chat.reading_map import dense_estimate, is_worth_showing
 from app.chat.reading_state import now_s
 from app.chat.sources import Source, sources_of
-from app.chat.tokens import TokenFacts, facts_of
+from app.chat.tokens import TokenFacts, facts_of, spoken
 from app.controls.buttons import Button, on_click
 from app.controls.keys import held
 from app.controls.sheets import Question
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.richtext.text_canvas import MARGIN_PX, announce
-from app.richtext.tint_paint import TintMode
+from app.richtext.tint_paint import TokenColors
+from app.session.origins import distinct
 from app.theme.zoom import px, px_rect
 from core.events import Finished, Token
 
@@ -185,6 +187,8 @@ class AnswerView(QWidget):
         self._waiting_timer = QTimer(self, singleShot=True)
         self._waiting_timer.timeout.connect(self.show_waiting)
         self.body.height_changed.connect(resized)
+        self.body.on_mark = self._mark_pointed
+        on_click((self.footer.nowhere_button, self._next_nowhere))
 
     # ---- preparation
 
@@ -210,6 +214,7 @@ class AnswerView(QWidget):
             self._show_live()
         else:
             self.show_reading()
+        self.body.set_origins(entry.origins)
         if entry.over:
             self.finish(entry.finished, entry.note)
         self.show_waiting()
@@ -344,12 +349,63 @@ class AnswerView(QWidget):
             stats, reading = finished.stats, self._entry.reading
             estimate = dense_estimate(stats.prompt_tokens, reading.dense_s if reading else None)
             self.footer.offer_everything(stats.prompt_tokens, stats.context_tokens, estimate)
+        self._show_facts()
         self.footer.show()
         self.footer.strip.set_thoughts(self.body.thoughts)
         self._reveal()
         self._resized()
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.figures}")
+
+    def show_origins(self) -> None:
+        """Show the origins that the entry has now."""
+        self.body.set_origins(self._entry.origins)
+        if self._finished:
+            self._show_facts()
+            self._resized()
+
+    def _show_facts(self) -> None:
+        """Show the facts below a finished answer. Similar passages are shown only where nothing is copied."""
+        origins = self._entry.origins
+        shown = origins.complete and self.body.mode != "off"
+        skipped = [text for _, text in distinct(origins.skipped, self.text)] if shown else []
+        self.footer.show_origins(
+            facts_line(origins, self.text) if shown else "",
+            strings.skipped_line(skipped) if skipped else "",
+            () if origins.runs else self._sources,
+            has_nowhere=shown and self.body.mode == "origins" and bool(origins.unfounded),
+        )
+
+    def _next_nowhere(self) -> None:
+        """Point at the next fact that stands nowhere."""
+        facts, pointed = self._entry.origins.unfounded, self.body.pointed_mark
+        after = pointed.start if pointed is not None else -1
+        fact = next((each for each in facts if each.start > after), facts[0] if facts else None)
+        if fact is not None:
+            self.body.go_to_mark(fact)
+
+    def _mark_pointed(self, at: QPointF | None) -> None:
+        """A mark of origins is pointed at: by the mouse, which is at a point of the body, or by the keys."""
+        mark = self.body.pointed_mark
+        rect = self.body.mark_rect(mark, at) if mark is not None else None
+        if mark is None or rect is None:
+            self._on_pointed(self, None, QRect())
+            return
+        facts = mark_facts(mark, self._entry.origins, self.body.mark_text(mark))
+        self._on_pointed(self, lambda: facts, rect.toAlignedRect().translated(self.body.pos()))
+        if at is None:
+            self._show_in_view(rect.toAlignedRect().translated(self.body.pos()))
+            announce(self, ". ".join(spoken(facts)))
+
+    def _show_in_view(self, rect: QRect) -> None:
+        """Scroll the transcript until `rect` is visible."""
+        parent = self.parentWidget()
+        while parent is not None and not isinstance(parent, QScrollArea):
+            parent = parent.parentWidget()
+        column = parent.widget() if parent is not None else None
+        if parent is not None and column is not None:
+            at = self.mapTo(column, rect.center())
+            parent.ensureVisible(at.x(), at.y(), 0, rect.height())
 
     def _find_sources(self) -> None:
         """Find the sources."""
@@ -363,11 +419,14 @@ class AnswerView(QWidget):
         self.footer.stats.set_parts(stats_line.live_parts(self.body.table, self.body.figures))
         self.footer.strip.set_thoughts(self.body.thoughts)
 
-    def set_mode(self, mode: TintMode) -> None:
-        """Sets when tokens are tinted."""
+    def set_mode(self, mode: TokenColors) -> None:
+        """Sets what the colors of the answer mean."""
         self.body.set_mode(mode)
+        if self._finished:
+            self._show_facts()
+            self._resized()
         # One mark a token: the bar where the text has none. Imported tokens have no classes.
-        shown = mode == "hover" and not self._entry.imported
+        shown = mode == "drafts" and not self._entry.imported
         if self.footer.strip.isHidden() is shown:
             self.footer.strip.setVisible(shown)
             self._resized()

@@ -1,5 +1,8 @@
 """AnswerBody: the text of an answer with tinted tokens and foldable thoughts.
 
+In the Origins view, words that stand in a source have a thin line, and figures that stand nowhere dots; the
+mouse and the arrow keys point at these marks instead of tokens.
+
 New tokens are appended, and only the unfinished last pieces are laid out again. The mouse, the arrow keys or
 the token strip can point at a token. Code blocks have a Copy button.
 """
@@ -10,21 +13,24 @@ import math
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
-from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent, SelectAnswer
+from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent, OpenPlace, SelectAnswer
+from app.chat.origin_marks import Mark, mark_at, marks_of_answer, shown_marks
 from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons import Button, themed_icon
 from app.controls.keys import held
 from app.richtext.canvas_menu import open_outside, to_clipboard
 from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
+from app.richtext.origin_paint import paint_origins
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import TextPlace, TextSelection, everything, word_at
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.tint_paint import InkTable, Pointed, TintMode, marks_of, paint_marks, paint_pointed
+from app.richtext.tint_paint import InkTable, Pointed, TokenColors, marks_of, paint_marks, paint_pointed
+from app.session.origins import AnswerOrigins, with_sources
 from app.theme.measures import set_font
 from app.theme.sheet import restyle
 from app.theme.theme import color, theme
@@ -115,8 +121,13 @@ class AnswerBody(TextCanvas):
         self._unfolded = set[int]() if unfolded is None else unfolded
         self._turn_id, self._act, self._on_pointed = turn_id, act, point
         self._heads: list[ThoughtHead] = []
-        self.mode: TintMode = "always"
+        self.mode: TokenColors = "drafts"
         self.pointed_token = -1
+        self.origins = AnswerOrigins()
+        self.marks: list[Mark] = []  # of the origins, by position
+        self.pointed_mark: Mark | None = None
+        self.on_mark: Callable[[QPointF | None], object] = lambda point: None
+        self._released = QPointF()
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
         self.can_edit = False  # whether the menu offers Edit and Delete
@@ -171,15 +182,64 @@ class AnswerBody(TextCanvas):
             self._apply(self._text.finish(repeats_from))
         self.setAccessibleDescription(self._text.answer_source)
 
-    def set_mode(self, mode: TintMode) -> None:
-        """Sets when tokens are tinted."""
+    def set_mode(self, mode: TokenColors) -> None:
+        """Sets what the colors mean."""
         self.mode = mode
         self.update()
 
-    @property
-    def _tints(self) -> TintMode:
-        """When tokens are tinted now: on hover, all of an answer that is being written are, too."""
-        return "always" if self._writing and self.mode == "hover" else self.mode
+    def set_origins(self, origins: AnswerOrigins) -> None:
+        """Show where the words of the answer stand."""
+        self.origins, self.marks = origins, marks_of_answer(origins)
+        if self.pointed_mark is not None:
+            start = self.pointed_mark.start
+            self.pointed_mark = next((mark for mark in self.marks if mark.start == start), None)
+        if self.mode == "origins":
+            self.update()
+
+    def point_at_mark(self, mark: Mark | None, at: QPointF | None = None) -> None:
+        """Highlight a mark and show its tooltip; `at` is where the mouse is."""
+        if mark is self.pointed_mark:
+            return
+        self.pointed_mark = mark
+        self.setCursor(Qt.CursorShape.IBeamCursor if mark is None else Qt.CursorShape.PointingHandCursor)
+        self.update()
+        self.on_mark(at)
+
+    def go_to_mark(self, mark: Mark) -> None:
+        """Point at a mark with the keys, which bring it into view."""
+        for number, box in enumerate(self.boxes):
+            if found := shown_range(box.piece.segments, mark.start, mark.end):
+                self.reveal(number)
+                self.scroll_sideways(number, *found)
+                break
+        self.point_at_mark(mark)
+
+    def mark_rect(self, mark: Mark, at: QPointF | None = None) -> QRectF | None:
+        """The rectangle of a mark on the canvas, on the line at the point `at`, else on its first line; None
+        if it is not shown.
+        """
+        for number, box in enumerate(self.boxes):
+            found = shown_range(box.piece.segments, mark.start, mark.end)
+            if found and not box.hidden:
+                rects = self.rects_of(number, *found)
+                return next((rect for rect in rects if at is not None and rect.contains(at)), rects[0])
+        return None
+
+    def mark_text(self, mark: Mark) -> str:
+        """What is marked, as it is shown, on one line."""
+        shown = []
+        for box in self.boxes:
+            if found := shown_range(box.piece.segments, mark.start, mark.end):
+                shown.append(box.piece.text[slice(*found)])
+        return " ".join(" ".join(shown).split())
+
+    def _open_mark(self, mark: Mark) -> bool:
+        """Show where the marked words stand. Returns False if they stand nowhere."""
+        if mark.place is None:
+            return False
+        source = self.origins.sources[mark.place.source]
+        self._act(OpenPlace(self._turn_id, source, mark.place))
+        return True
 
     def point_at(self, token: int) -> None:
         """Highlight this token; −1 for none. Does not emit."""
@@ -198,14 +258,17 @@ class AnswerBody(TextCanvas):
 
     def code_is_coloured(self, box: PieceBox) -> bool:
         """Code is not coloured where its tokens are tinted."""
-        if self._tints == "always":
+        if self.mode == "drafts" and self._writing:
             return not box.inks.runs
-        points = self.pointed_token >= 0 and self._tints == "hover"
+        points = self.pointed_token >= 0 and self.mode == "drafts"
         step = self.table[self.pointed_token].step if points else None
         return step is None or all(run.step != step for run in box.inks.runs)
 
     def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
         menu.addAction(strings.MENU_COPY_MARKDOWN, lambda: to_clipboard(self._text.answer_source))
+        if self.marks:
+            copied = with_sources(self.table.text, self._text.answer_ranges, self.origins)
+            menu.addAction(strings.MENU_COPY_WITH_SOURCES, lambda: to_clipboard(copied))
         if not self.can_edit:
             return
         menu.addSeparator()
@@ -431,6 +494,9 @@ class AnswerBody(TextCanvas):
     # ---- pointing
 
     def pointer_moved(self, point: QPointF | None) -> None:
+        if self.mode == "origins":
+            self.point_at_mark(self._mark_at(point), point)
+            return
         token = -1
         if point is not None:
             place = self.place_at(point, between=False)
@@ -438,6 +504,15 @@ class AnswerBody(TextCanvas):
             token = -1 if source is None else self.table.at(source)
         token = token if self.is_of_model(token) else -1
         self._point(token)
+
+    def _mark_at(self, point: QPointF | None) -> Mark | None:
+        place = None if point is None else self.place_at(point, between=False)
+        source = source_at(self.boxes[place.piece].piece.segments, place.char) if place else None
+        return None if source is None else mark_at(self.marks, source)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._released = event.position()
+        super().mouseReleaseEvent(event)
 
     def _point(self, token: int) -> None:
         if token != self.pointed_token:
@@ -457,14 +532,18 @@ class AnswerBody(TextCanvas):
             self.show_address(link, rect)
 
     def text_clicked(self) -> None:
-        self._act(SelectAnswer(self._turn_id))
+        mark = self._mark_at(self._released) if self.mode == "origins" else None
+        if mark is None or not self._open_mark(mark):
+            self._act(SelectAnswer(self._turn_id))
 
     def link_tip(self, point: QPointF) -> str:
         # The tooltip of a token has the address.
         return "" if self.pointed_token >= 0 else super().link_tip(point)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The arrow keys point at tokens; Return opens a link."""
+        """The arrow keys point at tokens, or at the marks of origins; Return opens what is pointed at."""
+        if self.mode == "origins" and self.marks and not held(event) and self._mark_key(event.key()):
+            return
         last = len(self.table) - 1
         keys = Qt.Key
         steps = {keys.Key_Right: self.pointed_token + 1, keys.Key_Left: self.pointed_token - 1}
@@ -479,8 +558,29 @@ class AnswerBody(TextCanvas):
         else:
             super().keyPressEvent(event)
 
+    def _mark_key(self, key: int) -> bool:
+        """Handle a key among the marks. Returns False if it does something else."""
+        keys, marks = Qt.Key, self.marks
+        at = next((n for n, mark in enumerate(marks) if mark is self.pointed_mark), -1)
+        steps = {
+            keys.Key_Right: at + 1,
+            keys.Key_Left: at - 1,
+            keys.Key_Home: 0,
+            keys.Key_End: len(marks) - 1,
+        }
+        if key in steps:
+            self.go_to_mark(marks[max(0, min(len(marks) - 1, steps[keys(key)]))])
+        elif key in (keys.Key_Return, keys.Key_Enter) and self.pointed_mark is not None:
+            self._open_mark(self.pointed_mark)
+        elif key == keys.Key_Escape and self.pointed_mark is not None:
+            self.point_at_mark(None)
+        else:
+            return False
+        return True
+
     def focusOutEvent(self, event: QFocusEvent) -> None:
         self._point(-1)
+        self.point_at_mark(None)
         super().focusOutEvent(event)
 
     # ---- painting
@@ -491,10 +591,14 @@ class AnswerBody(TextCanvas):
             if self.pointed_token >= 0
             else None
         )
-        if self._tints == "never" or (self._tints == "hover" and pointed is None):
+        if self.mode == "origins":
+            shown = shown_marks(box.piece, self.marks, self.origins, self.pointed_mark)
+            paint_origins(painter, box.layout, lines, shown, QPointF(box.text_left, box.text_top))
+            return
+        if self.mode == "off" or not (self._writing or pointed):
             return
         marks = box.marks(lines)
-        if self._tints == "hover" and pointed:
+        if not self._writing and pointed:
             marks = [marks_of(box.layout, box.inks, number, pointed.step) for number in lines]
 
         def paint_between() -> None:

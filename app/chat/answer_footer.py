@@ -108,6 +108,11 @@ class AnswerFooter(QWidget):
         self.buttons = {row.icon: ActionButton(row.icon, row.title, self) for row in ANSWER_BUTTONS}
         self.continue_button = Button(strings.CONTINUE, "link", True, self)
         self.everything_button = Button(strings.READ_EVERYTHING, "link", True, self)
+        self.nowhere_button = Button(strings.SHOW_NOWHERE, "link", True, self)
+        self.nowhere_button.setAccessibleDescription(strings.SHOW_NOWHERE_SAYS)
+        self.nowhere_button.setToolTip(strings.SHOW_NOWHERE_SAYS)
+        self.facts = TextLabel("", 11, 16, "text2", wrap=True, tabular=True, parent=self)
+        self.skipped = TextLabel("", 11, 16, "text2", wrap=True, tabular=True, parent=self)
         self._estimate = TextLabel("", 11, 16, "text2", tabular=True, parent=self)
         for row in ANSWER_BUTTONS:
             self.buttons[row.icon].clicked.connect(lambda checked=False, row=row: self._press(row))
@@ -115,13 +120,15 @@ class AnswerFooter(QWidget):
             (self.continue_button, lambda: act(ContinueAnswer())),
             (self.everything_button, lambda: act(ReadEverything(turn_id))),
         )
-        links = (self.versions, self.continue_button, self.everything_button)
+        links = (self.versions, self.nowhere_button, self.continue_button, self.everything_button)
         icons = self.buttons.values()
-        for widget in (*icons, *links, self._estimate):
+        for widget in (*icons, *links, self._estimate, self.facts, self.skipped):
             widget.hide()
         # The footer's left edge is outdented by the empty border of the icon buttons.
         sides = (-_ACTIONS_LEFT_PX, 0, -_ACTIONS_LEFT_PX, 0)
-        self._figures = column_of(self.stats, self.sources, gap=_NOTE_GAP_PX, margins=sides)
+        self._figures = column_of(
+            self.stats, self.facts, self.skipped, self.sources, gap=_NOTE_GAP_PX, margins=sides
+        )
         actions = row_of(
             row_of(*icons, gap=_ACTION_GAP_PX),
             row_of(*links, gap=_LINK_GAP_PX),
@@ -181,6 +188,16 @@ class AnswerFooter(QWidget):
         self.strip.finish()
         self._finished = True
         self._show_buttons()
+
+    def show_origins(
+        self, facts: str, skipped: str, sources: tuple[Source, ...], *, has_nowhere: bool
+    ) -> None:
+        """Show the line of facts, the line of those in skipped passages, and similar passages."""
+        for label, text in ((self.facts, facts), (self.skipped, skipped)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        self.nowhere_button.setVisible(has_nowhere)
+        self.sources.show_sources(sources)
 
     def show_version(self, index: int, count: int) -> None:
         self.versions.show_version(index, count)

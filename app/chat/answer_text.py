@@ -272,9 +272,20 @@ class AnswerText:
     def answer_source(self) -> str:
         """The source without thoughts and marks."""
         source = self.table.text
-        if self._first + self._parts.end < len(source) and not (self.thoughts or self._beside):
+        if self._is_whole:
             return source
         return words_of(source, (source[start:end] for start, end in self._texts))
+
+    @property
+    def answer_ranges(self) -> list[tuple[int, int]]:
+        """The ranges of the source that `answer_source` consists of."""
+        return [(0, len(self.table.text))] if self._is_whole else self._texts
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all of the source is the answer: no part is left out, but its end is not split yet."""
+        is_split = self._first + self._parts.end >= len(self.table.text)
+        return not (is_split or self.thoughts or self._beside)
 
     @property
     def _texts(self) -> list[tuple[int, int]]:

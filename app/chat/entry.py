@@ -18,6 +18,7 @@ from app.chat.reading_state import ReadingState, now_s
 from app.richtext.canvas_menu import to_clipboard
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Turn
+from app.session.origins import AnswerOrigins, with_sources
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Average measures of English text in the design's fonts.
@@ -109,6 +110,7 @@ class AnswerEntry:
     versions: int = 1
     height_px: int | None = None
     estimated_px: int | None = None
+    origins: AnswerOrigins = field(default_factory=AnswerOrigins)
     unfolded: set[int] = field(default_factory=set)  # source offsets of the unfolded thoughts
     text: AnswerText = field(default_factory=AnswerText)
 
@@ -172,6 +174,11 @@ class AnswerEntry:
         """Copy the answer without its thoughts: its source as text, and its words as HTML."""
         text = self.parse()
         to_clipboard(text.answer_source, text.answer_pieces)
+
+    def copy_with_sources(self) -> None:
+        """Copy the answer's source without thoughts, with footnotes that name the places of copied words."""
+        text = self.parse()
+        to_clipboard(with_sources(text.table.text, text.answer_ranges, self.origins))
 
     def folds(self, piece: Piece) -> bool:
         """Whether `piece` belongs to a folded thought."""

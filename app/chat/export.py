@@ -39,6 +39,8 @@ from app.richtext.markdown.markdown import pieces_of
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.parts import generations
+from app.session.origins import note_texts, origins_of_chat
+from app.session.strings import WHERE_FROM
 from app.theme.fonts import ui_font
 from core.typesetting import Formula
 
@@ -133,6 +135,7 @@ def _blocks(chat: Conversation, options: ExportOptions, title: str, renderer: Re
     date = chat.created.astimezone().strftime("%Y-%m-%d %H:%M")
     direction = ' dir="rtl"' if is_rtl(title) else ""
     yield f"<h1{direction}>{text_html(title)}</h1>{_note(date)}"
+    origins = origins_of_chat(chat)
     for turn in chat.turns:
         yield _role(strings.YOU)
         for attachment in turn.user.attachments:
@@ -140,6 +143,9 @@ def _blocks(chat: Conversation, options: ExportOptions, title: str, renderer: Re
         if turn.user.content:
             yield from renderer.blocks(pieces_of(turn.user.content))
         yield from _answer(turn, options, renderer)
+        if notes := note_texts(origins[turn.id], turn.answer.text):
+            yield _note(WHERE_FROM)
+            yield from (_note(f"{number}. {note}") for number, note in enumerate(notes, start=1))
 
 
 def _role(name: str) -> str:

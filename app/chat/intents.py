@@ -15,7 +15,9 @@ from app.chat import strings
 from app.chat.entry import AnswerEntry
 from app.chat.sources import Source
 from app.session.chats.answers import Edit
+from app.session.origins import ChatSource
 from core.events import Message, Passage
+from core.origins import Place
 
 
 class Intent(Struct, frozen=True):
@@ -151,6 +153,16 @@ class OpenSource(Intent, frozen=True):
 
     turn_id: str
     source: Source
+
+
+class OpenPlace(Intent, frozen=True):
+    """Show `place` of `source`: a document in the Document tab, as it was read for the answer of `turn_id`; a
+    message in the transcript.
+    """
+
+    turn_id: str
+    source: ChatSource
+    place: Place
 
 
 class MoveToNewChat(Intent, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.session.strings import MACHINE
 from core.documents.folder import Skipped
@@ -111,8 +111,50 @@ MENU_EDIT = "Edit Answer"
 MENU_DELETE = "Delete Question and Answer"
 MENU_CONTINUE = "Continue from Here"
 UNMATCHED = "Nothing in the text matches this question."
-SOURCES = "Sources"
-OPEN_SOURCE = "Show source {number} in the document"
+SOURCES = "Similar passages"
+OPEN_SOURCE = "Show passage {number} in the document"
+MENU_COPY_WITH_SOURCES = "Copy with Sources"
+IN_SKIPPED = "In a passage that was not read"
+OPEN_PLACE = "Click or press Return to show it in the document."
+OPEN_MESSAGE = "Click or press Return to show the message."
+SHOW_NOWHERE = "Show in Answer"
+SHOW_NOWHERE_SAYS = "Points at the next figure or name that is not in your documents."
+NO_WORDS_MARKED = "Nothing in this answer is marked"
+MOST_LISTED = 4
+
+
+def other_places(count: int) -> str:
+    return "Also at another place" if count == 1 else f"Also at {count} other places"
+
+
+def facts_line(counts: Mapping[str, int], nowhere: Sequence[str]) -> str:
+    """How many facts of each state an answer has, and those that stand nowhere; empty without facts."""
+    total, found = sum(counts.values()), counts.get("document", 0)
+    if not total:
+        return ""
+    parts = [f"{found} {'stands' if found == 1 else 'stand'} in the documents"] if found else []
+    if asked := counts.get("question", 0):
+        parts.append(f"{asked} in the question")
+    if computed := counts.get("computed", 0):
+        parts.append(f"{computed} computed")
+    if skipped := counts.get("skipped", 0):
+        parts.append(f"{skipped} in passages that were not read")
+    if nowhere:
+        listed = ", ".join(nowhere[:MOST_LISTED]) + (", …" if len(nowhere) > MOST_LISTED else "")
+        verb = "does not" if len(nowhere) == 1 else "do not"
+        if not parts:
+            verb = "stands in no document" if len(nowhere) == 1 else "stand in no document"
+        parts.append(f"{len(nowhere)} {verb}: {listed}")
+    name = "figure or name" if total == 1 else "figures and names"
+    return f"{total} {name}: {', '.join(parts)}"
+
+
+def skipped_line(texts: Sequence[str]) -> str:
+    """“8,400 stands in a passage that was not read.”"""
+    listed = ", ".join(texts[:MOST_LISTED]) + (", …" if len(texts) > MOST_LISTED else "")
+    if len(texts) == 1:
+        return f"{listed} stands in a passage that was not read."
+    return f"{listed} stand in passages that were not read."
 
 
 def remove_attachment(name: str) -> str:
@@ -418,6 +460,8 @@ CLASS_EXPLAINED = {
     "normal": "Written without a draft, or after one of which nothing was accepted. No mark.",
 }
 LEGEND_HINT = "Hover over a token for details"
+ORIGIN_KEYS = ("In a document", "Not in your documents")
+ORIGINS_HINT = "Hover over marked words for their passage"
 SOURCES_OF_DRAFTS = {
     "n-gram": "N-gram of the chat",
     "ranking": "Model’s earlier candidates",
@@ -438,6 +482,8 @@ THE_DRAFTER = "the drafter"
 DRAFTER_FROM = "{drafter} ({source})"
 TIP_STEP = "Step {step:,} of {steps:,}"
 TIP_GUESS = "guess {index} of {length}"
+TIP_STEP_TOKENS = "Its tokens: {tokens}"
+TIP_REJECTED = "{accepted} of {length} guesses accepted, {rejected} rejected"
 ARRIVED = "{seconds} after the question"
 ARRIVED_WITH_ONE = "{seconds} after the question, with 1 other"
 ARRIVED_WITH = "{seconds} after the question, with {others} others"

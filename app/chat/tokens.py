@@ -6,7 +6,7 @@ The tooltip is a child widget of the transcript and transparent for the mouse.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from app.chat.answer_text import TokenTable, shown_origin
 from app.chat.stats_line import seconds
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
+from app.richtext.origin_paint import NOWHERE_COLOR, RULE_PX, source_color
 from app.richtext.tint_paint import dots
 from app.theme.fonts import mono_font
 from app.theme.measures import STRETCH, Part, row_of, set_fixed_height, set_fixed_size, set_font
@@ -37,6 +38,7 @@ from core.settings import declared
 
 _VISIBLE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u00a0": "␣"})
 _MAX_CHARACTERS = 24
+_MOST_STEP_TOKENS = 12
 
 
 class TokenFacts(Struct, frozen=True):
@@ -47,6 +49,7 @@ class TokenFacts(Struct, frozen=True):
     class_name: str
     lines: tuple[str, ...]
     address: str = ""  # of the link that the token belongs to
+    passage: tuple[str, str, str] | None = None  # of a document: before the marked words, those, after
 
 
 def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> TokenFacts:
@@ -59,8 +62,37 @@ def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> 
         _shown(table, index),
         origin,
         strings.CLASS_NAMES[origin],
-        (_origin_text(token, origin, drafter), step, _arrived(token, table.in_step(token.step) - 1)),
+        (
+            _origin_text(token, origin, drafter),
+            step,
+            *_step_text(table, index),
+            _arrived(token, table.in_step(token.step) - 1),
+        ),
         address,
+    )
+
+
+def _step_text(table: TokenTable, index: int) -> tuple[str, ...]:
+    """The tokens that the step of a drafted token gave, and how many of its guesses were rejected.
+
+    Rejected tokens are known by number only: the worker does not send their text.
+    """
+    step = table[index].step
+    first = last = index
+    while first > 0 and table[first - 1].step == step:
+        first -= 1
+    while last + 1 < len(table) and table[last + 1].step == step:
+        last += 1
+    own = range(first, last + 1)
+    length = max(table[each].draft_length for each in own)
+    if not length:
+        return ()
+    shown = [_shown(table, each) for each in own[:_MOST_STEP_TOKENS]] + ["…"] * (len(own) > _MOST_STEP_TOKENS)
+    accepted = sum(table.origin_of(each) == "accepted" for each in own)
+    rejected = max(0, length - accepted)
+    return (
+        strings.TIP_STEP_TOKENS.format(tokens=" · ".join(shown)),
+        strings.TIP_REJECTED.format(accepted=accepted, length=length, rejected=rejected),
     )
 
 
@@ -140,15 +172,23 @@ class TokenTip(QLabel):
         """Show `facts` of the token at `target`, within `inside`; both in the parent's coordinates."""
         self.facts = facts
         self.setText(_card(facts))
-        texts = [facts.text, facts.class_name, *facts.lines]
-        if facts.address:
-            texts.append(f"{strings.TIP_LINK} {facts.address}")
+        texts = list(spoken(facts))
         self.setAccessibleName(", ".join(texts))
         self.ensurePolished()
         card = QSize(px(TIP_PX), self.heightForWidth(px(TIP_PX)))
         self.setGeometry(QRect(place_tip(card, target, inside), card))
         self.raise_()
         self.show()
+
+
+def spoken(facts: TokenFacts) -> Iterator[str]:
+    """What a screen reader reads of a tooltip."""
+    yield from filter(None, (facts.text, facts.class_name))
+    if facts.passage:
+        yield " ".join("".join(facts.passage).split())
+    yield from facts.lines
+    if facts.address:
+        yield f"{strings.TIP_LINK} {facts.address}"
 
 
 def _card(facts: TokenFacts) -> str:
@@ -164,12 +204,18 @@ def _card(facts: TokenFacts) -> str:
             f"<p style='margin: {px(6)}px 0 0 0; color: {pale}'>{strings.TIP_LINK}<br>"
             f"<span style='color: {color('accent').name()}'>{broken}</span></p>"
         )
-    head = (
+    token = (
         f"<span style='background: {color('fill2').name()}; font-family: {mono_font(13).family()}'>&nbsp;"
-        f"{escape(in_own_direction(facts.text))}&nbsp;</span>&nbsp; <b>{facts.class_name}</b>"
+        f"{escape(in_own_direction(facts.text))}&nbsp;</span>&nbsp; "
     )
+    head = f"{token if facts.text else ''}<b>{escape(in_own_direction(facts.class_name))}</b>"
+    passage = ""
+    if facts.passage:
+        before, words, after = map(escape, facts.passage)
+        marked = f"{before}<b style='color: {color('text').name()}'>{words}</b>{after}"
+        passage = f"<p style='margin: 0 0 {px(5)}px 0; line-height: 130%; color: {pale}'>{marked}</p>"
     return (
-        f"<p dir='ltr' style='margin: 0 0 {px(5)}px 0'>{head}</p>"
+        f"<p dir='ltr' style='margin: 0 0 {px(5)}px 0'>{head}</p>{passage}"
         f"<p dir='ltr' style='margin: 0; line-height: 130%'>{lines}</p>{link}"
     )
 
@@ -345,6 +391,21 @@ class TokenStrip(QWidget):
 _LEGEND_HEIGHT_PX = 34
 
 
+class OriginSwatch(QWidget):
+    """The mark of words from a document; `dotted`: of a fact in no source."""
+
+    def __init__(self, *, dotted: bool) -> None:
+        super().__init__()
+        self._dotted = dotted
+        set_fixed_size(self, QSize(26, 16))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        name = NOWHERE_COLOR if self._dotted else source_color(0)
+        painter.setPen(dots(color(name)) if self._dotted else QPen(color(name), RULE_PX))
+        painter.drawLine(QLineF(4, 12.5, 22.5, 12.5))
+
+
 class Swatch(QWidget):
     """The mark of a class; a dashed frame for tokens without one."""
 
@@ -384,10 +445,25 @@ class Legend(QWidget):
         for origin in _CLASSES:
             keys += [Swatch(origin), 7, TextLabel(strings.CLASS_NAMES[origin]), 20]
         set_fixed_height(self, _LEGEND_HEIGHT_PX)
-        self._keys = row_of(*keys[:-1])
-        row_of(STRETCH, self._keys, 20, self._words, STRETCH, parent=self)
-        self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
-        self.show_sources(())
+        self._keys = QWidget()
+        row_of(*keys[:-1], parent=self._keys)
+        self._origin_keys = QWidget()
+        stands, nowhere = (TextLabel(words) for words in strings.ORIGIN_KEYS)
+        dotted = OriginSwatch(dotted=True)
+        row_of(OriginSwatch(dotted=False), 7, stands, 20, dotted, 7, nowhere, parent=self._origin_keys)
+        row_of(STRETCH, self._keys, self._origin_keys, 20, self._words, STRETCH, parent=self)
+        self.shows_origins = False
+        self.sources = ""
+        self.show_origins(False)
+
+    def show_origins(self, shown: bool) -> None:
+        """Explain the marks of the Origins view instead of the token classes."""
+        self.shows_origins = shown
+        self._keys.setVisible(not shown)
+        self._origin_keys.setVisible(shown)
+        names = strings.ORIGIN_KEYS if shown else [strings.CLASS_NAMES[origin] for origin in _CLASSES]
+        self.setAccessibleName(", ".join(names))
+        self._describe()
 
     def show_sources(self, tokens: Sequence[Token]) -> None:
         """Show what the accepted drafts of an answer with these tokens came from."""
@@ -397,6 +473,15 @@ class Legend(QWidget):
             for source, count in counts.most_common()
         )
         self.sources = strings.DRAFTED_FROM.format(sources=sources) if sources else ""
+        self._describe()
+
+    def _describe(self) -> None:
+        if self.shows_origins:
+            self.setAccessibleDescription(strings.ORIGINS_HINT)
+            self.setToolTip("")
+            self._words.setText(strings.ORIGINS_HINT)
+            self._fit()
+            return
         explained = " ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES)
         self.setAccessibleDescription(f"{explained} {self.sources}".strip())
         self.setToolTip(self.sources)
@@ -407,5 +492,6 @@ class Legend(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        needed = self._keys.sizeHint().width() + self._words.sizeHint().width() + px(20 + 16)
+        keys = self._origin_keys if self.shows_origins else self._keys
+        needed = keys.sizeHint().width() + self._words.sizeHint().width() + px(20 + 16)
         self._words.setVisible(needed <= self.width())

@@ -25,8 +25,9 @@ from app.chat.user_message import UserMessage
 from app.controls.buttons import IconButton
 from app.richtext.selection import Match
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.tint_paint import TintMode
+from app.richtext.tint_paint import TokenColors
 from app.session.chats.conversation import Turn
+from app.session.origins import AnswerOrigins
 from app.theme.theme import color, theme
 from app.theme.zoom import px
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
@@ -92,7 +93,7 @@ class Transcript(QScrollArea):
         """`read_only`: a conversation of an API client, which can be copied but not changed."""
         super().__init__(parent)
         self._read_only = read_only
-        self._mode: TintMode = "always"
+        self._mode: TokenColors = "drafts"
         self._limit_tokens = 0
         self._continuable = ""  # id of the turn whose answer can be continued
         self._entries: list[Entry] = []
@@ -264,6 +265,26 @@ class Transcript(QScrollArea):
         attached = (each for question in questions for each in question.message.attachments)
         return {number: (each.name, each.text) for number, each in enumerate(attached)}
 
+    def show_origins(self, turn_id: str, origins: AnswerOrigins) -> None:
+        """Show where the words of an answer stand."""
+        entry = self._answers.get(turn_id)
+        if entry is None:
+            return
+        entry.origins = origins
+        item = self._items.get(entry)
+        if isinstance(item, AnswerView) and item.is_ready:
+            item.show_origins()
+
+    def _color_chips(self) -> None:
+        """Give each document's chip the color of the words that were copied from it, in the Origins view."""
+        number = 0
+        for entry in self._entries:
+            if isinstance(entry, QuestionEntry):
+                item = self._items.get(entry)
+                if isinstance(item, UserMessage):
+                    item.show_colors(number if self._mode == "origins" else None)
+                number += len(entry.message.attachments)
+
     def show_passages(self, turn_id: str, index: int, passages: tuple[Passage, ...]) -> None:
         """Show which passages of attachment `index` were read; empty: all."""
         for entry in self._entries:
@@ -339,16 +360,22 @@ class Transcript(QScrollArea):
         """Copy an answer, with or without a widget."""
         self._answers[turn_id].copy()
 
+    def copy_with_sources(self, turn_id: str) -> None:
+        """Copy an answer with footnotes, with or without a widget."""
+        self._answers[turn_id].copy_with_sources()
+
     def answer(self, turn_id: str) -> AnswerView | None:
         """The widget of an answer; None if it is far from the viewport."""
         item = self._items.get(self._answers[turn_id])
         return item if isinstance(item, AnswerView) else None
 
-    def set_tint_mode(self, mode: TintMode) -> None:
-        """Sets when tokens are tinted. Tooltips are shown in all modes."""
+    def set_token_colors(self, mode: TokenColors) -> None:
+        """Sets what the colors of answers mean. Tooltips of tokens are shown unless they mean origins."""
         self._mode = mode
         for answer in self._pool.answers:
             answer.set_mode(mode)
+        self._tips.drop()
+        self._color_chips()
 
     def selected_text(self) -> str:
         """The selected text, over all entries."""
@@ -411,6 +438,10 @@ class Transcript(QScrollArea):
         item: Item
         if isinstance(entry, QuestionEntry):
             item = UserMessage(entry, self.intent.emit, resized, parent)
+            if self._mode == "origins":
+                before = self._entries[: self._entries.index(entry)]
+                questions = (each for each in before if isinstance(each, QuestionEntry))
+                item.show_colors(sum(len(each.message.attachments) for each in questions))
             if self._read_only:
                 item.offer_copy_only()
         else:

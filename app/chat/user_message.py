@@ -31,6 +31,7 @@ from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, in_own_direction
 from app.richtext.canvas_menu import ActionButton, add_command
 from app.richtext.markdown.markdown import pieces_of
+from app.richtext.origin_paint import source_color
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.session.reading import totals_of_passages
 from app.theme.icons import icon_pixmap
@@ -42,6 +43,7 @@ _CHIP_PX = 48
 _EYE_PX = 16
 _MAP = QSize(180, 18)
 _LEAST_MAP_PX = 24
+_COLOR_PX, _COLOR_LEFT_PX, _COLOR_BOTTOM_PX = 2, 10, 4  # the line in a document's color
 
 
 class MessageChip(Chip):
@@ -53,11 +55,26 @@ class MessageChip(Chip):
     def __init__(self, attachment: Attachment, parent: QWidget | None = None) -> None:
         self.map = _ReadMap()
         self._at: Passage | None = None
+        self._color = ""
         super().__init__(attachment.name, self.map, _CHIP_PX, parent)
         self._attachment = attachment
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.show_passages(())
+
+    def show_color(self, name: str) -> None:
+        """Paint a line in that color at the chip's lower edge; empty: none."""
+        self._color = name
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._color:
+            painter = painter_on(self)
+            area = area_of(self)
+            left, width = _COLOR_LEFT_PX, area.width() - 2 * _COLOR_LEFT_PX
+            rule = QRectF(left, area.bottom() - _COLOR_BOTTOM_PX, width, _COLOR_PX)
+            painter.fillRect(rule, color(self._color))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._at = self.map.passage_at(self.map.mapFrom(self, event.position()))
@@ -220,6 +237,11 @@ class UserMessage(QWidget):
     def prepare_step(self) -> bool:
         """Does nothing; for `WidgetPool`, which prepares answers in steps."""
         return True
+
+    def show_colors(self, first: int | None) -> None:
+        """Mark the chips in their documents' colors; `first` is the first one's number, None: no marks."""
+        for index, chip in enumerate(self.chips):
+            chip.show_color("" if first is None else source_color(first + index))
 
     def show_passages(self, index: int, passages: tuple[Passage, ...]) -> None:
         """Show which passages of attachment `index` were read."""

@@ -82,6 +82,7 @@ class AnswerController(QObject):
 
     answer_finished = Signal(str)  # turn id, however it ended
     prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
+    tokens_written = Signal()  # of the visible answer
     map_changed = Signal()  # the reading map of the visible answer, or all of it is read
 
     def __init__(self, app: App, page: ChatPage, parent: QObject | None = None) -> None:
@@ -259,6 +260,7 @@ class AnswerController(QObject):
             return
         begins = not self._live.entry.has_tokens
         self._views.transcript.append_tokens(turn_id, tokens)
+        self.tokens_written.emit()
         if begins:
             self.map_changed.emit()  # all that was kept is read
 

@@ -23,6 +23,7 @@ from app.chat.intents import (
     MoveToNewChat,
     OpenAttachment,
     OpenPassage,
+    OpenPlace,
     OpenSource,
     QueueMessage,
     QuoteText,
@@ -153,6 +154,8 @@ class AskController(QObject):
                 documents.open_passage(passage)
             case OpenSource(turn_id, source):
                 documents.open_source(turn_id, source)
+            case OpenPlace(turn_id, source, place):
+                documents.open_place(turn_id, source, place)
             case MoveToNewChat():
                 self._chat.move_to_new()
             case UseExample(message):

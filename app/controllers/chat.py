@@ -19,8 +19,10 @@ from app.controllers.page import ChatPage
 from app.controllers.saving import Saving
 from app.controllers.transfer import Transfer
 from app.session.chats.conversation import Conversation, Document, documents, merged
+from app.session.origins import ChatSource
 from core.errors import RequestError
 from core.events import Passage, PrefillProgress
+from core.origins import Place
 
 
 class ChatController(QObject):
@@ -188,6 +190,15 @@ class DocumentController(QObject):
         self.select_answer(turn_id)
         self._show_tab()
         self._views.document.show_source(source.source, source.first, source.last)
+
+    def open_place(self, turn_id: str, source: ChatSource, place: Place) -> None:
+        """Show a place that an answer was copied from: in the Document tab, or the message that has it."""
+        if source.document < 0:
+            self._views.transcript.show_turn(source.turn_id)
+            return
+        self.select_answer(turn_id)
+        self._show_tab()
+        self._views.document.show_source(source.document, place.start, place.end)
 
     def _drafted(self) -> tuple[Document, ...]:
         """The documents of the draft, with the numbers that they will have in the chat."""

@@ -50,6 +50,7 @@ _ORDER = (
     "ask",
     "attach",
     "colors",
+    "origins",
     "speed",
     "models",
     "projects",

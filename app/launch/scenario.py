@@ -253,7 +253,7 @@ async def _picture(window: MainWindow, out: Path) -> None:
     inspector, composer = window.views.inspector, window.views.composer
     await deadline.until_ready(window)
     window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
-    window.app_settings.set("look.tint", "always")
+    window.app_settings.set("look.token_colors", "drafts")
     composer.attach(Attachment("Harbour handbook", document()))
     inspector.set_settings(assign(inspector.settings, "sampling.max_tokens", FIRST_TOKENS))
     ask(window, FIRST_QUESTION)

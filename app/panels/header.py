@@ -1,4 +1,4 @@
-"""Header: the chat's title and model, the token tint, and the panels' switches."""
+"""Header: the chat's title and model, the token colors, and the panels' switches."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class ModelButton(QPushButton):
         return self._names.sizeHint()
 
 
-class TintButton(IconButton):
-    """When answers show the origin of their tokens; a click selects the next of three values."""
+class TokenColorsButton(IconButton):
+    """What the colors of answers mean; a click selects the next of three values."""
 
-    value_changed = Signal(str)  # "always", "hover" or "never"
+    value_changed = Signal(str)  # "drafts", "origins" or "off"
 
     def __init__(self) -> None:
-        super().__init__("tint", strings.TOKEN_TINT)
-        self.value = strings.TINT_OPTIONS[0][0]
+        super().__init__("tint", strings.TOKEN_COLORS)
+        self.value = strings.TOKEN_COLORS_OPTIONS[0][0]
         self.clicked.connect(self.cycle)
         self._describe()
 
@@ -76,13 +76,13 @@ class TintButton(IconButton):
 
     def cycle(self) -> None:
         """Select the next value."""
-        values = [value for value, _ in strings.TINT_OPTIONS]
+        values = [value for value, _ in strings.TOKEN_COLORS_OPTIONS]
         self.set_value(values[(values.index(self.value) + 1) % len(values)])
 
     def _describe(self) -> None:
-        label = dict(strings.TINT_OPTIONS)[self.value]
+        label = dict(strings.TOKEN_COLORS_OPTIONS)[self.value]
         self.setAccessibleDescription(label)
-        self.setToolTip(f"{strings.TOKEN_TINT}: {label}")
+        self.setToolTip(f"{strings.TOKEN_COLORS}: {label}")
 
 
 class Header(QWidget):
@@ -98,7 +98,7 @@ class Header(QWidget):
 
         self.sidebar_button = IconButton("sidebar", strings.SHOW_SIDEBAR)
         self.new_chat_button = IconButton("compose", strings.NEW_CHAT)
-        self.tint = TintButton()
+        self.token_colors = TokenColorsButton()
         self.model_button = ModelButton()
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(strings.SERVER)
@@ -135,10 +135,6 @@ class Header(QWidget):
         self.server_button.setVisible(bool(address))
         self._fit()
 
-    def cycle_tint(self) -> None:
-        """Select the next of always, on hover and never."""
-        self.tint.cycle()
-
     def set_inspector_shown(self, shown: bool) -> None:
         """Set the switch to the panel's state."""
         self.inspector_button.setChecked(shown)
@@ -173,7 +169,7 @@ class Header(QWidget):
             (self.model_button, 1),
             8,
             self.server_button,
-            self.tint,
+            self.token_colors,
             self.inspector_button,
             gap=4,
             margins=(20 - _BUTTON_PAD_PX, 0, 12, 1),

@@ -7,8 +7,8 @@ from core.prefill.forecast import ReadingForecast, duration
 
 NEW_CHAT = "New chat"
 
-TOKEN_TINT = "Token tint"
-TINT_OPTIONS = (("always", "Always"), ("hover", "On hover"), ("never", "Never"))
+TOKEN_COLORS = "Token colors"
+TOKEN_COLORS_OPTIONS = (("drafts", "Drafts"), ("origins", "Origins"), ("off", "Off"))
 SERVER = "Local server, a click copies"
 CHOOSE_MODEL = "Choose model"
 SHOW_INSPECTOR = "Settings panel"

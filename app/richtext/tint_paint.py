@@ -134,7 +134,7 @@ def _continues(text: str, ink: Ink, following: Ink) -> bool:
     return same and text.find("\n", ink.end, following.start) < 0
 
 
-TintMode = Literal["always", "hover", "never"]
+TokenColors = Literal["drafts", "origins", "off"]
 
 DOT_PX = 1.8
 DOT_PITCH_PX = 3.6
@@ -178,7 +178,7 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int, only_step: int | 
         if run.origin == "bonus":
             below = max(measures.rule, line.reach(run.start, run.end)[1] + _RULE_GAP_PX)
             top = line.baseline + below - DOT_PX / 2
-            spans = _spans(layout, line, run.start, run.end)
+            spans = line_spans(layout, line, run.start, run.end)
             bonus += [QRectF(left, top, right - left, DOT_PX) for left, right in spans if right > left]
             continue
         for fragment in _fragments(layout, line, run):
@@ -262,7 +262,7 @@ def dots(color: QColor) -> QPen:
     return pen
 
 
-def _spans(layout: PieceLayout, line: VisualLine, start: int, end: int) -> list[tuple[float, float]]:
+def line_spans(layout: PieceLayout, line: VisualLine, start: int, end: int) -> list[tuple[float, float]]:
     """What [start, end) covers on `line`, without spaces where the line wraps: left and right edges."""
     low, high = max(start, line.start), min(end, line.end)
     text = layout.text
@@ -275,7 +275,7 @@ def _spans(layout: PieceLayout, line: VisualLine, start: int, end: int) -> list[
 
 def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun) -> list[_Fragment]:
     found: list[_Fragment] = []
-    spans = [(left, right) for left, right in _spans(layout, line, run.start, run.end) if right > left]
+    spans = [(left, right) for left, right in line_spans(layout, line, run.start, run.end) if right > left]
     measures = layout.style.tint
     before = run.joined_left and run.start >= line.start
     behind = run.joined_right and run.end <= line.end
@@ -322,7 +322,7 @@ def _paint_token(
             continue
         run = inks.run_of(number)
         fragments = _fragments(layout, line, run) if run else []
-        for left, right in _spans(layout, line, ink.start, ink.end):
+        for left, right in line_spans(layout, line, ink.start, ink.end):
             if right <= left:
                 continue
             rect = _band(layout, line, left, right, ink.start, ink.end)

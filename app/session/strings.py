@@ -133,3 +133,9 @@ STUCK = "Not responding"
 ANSWER_READS = "Reading the question…"
 ANSWER_STOPS = "Stopping…"
 RESTART_TO_GO_ON = "Restart it to continue"
+
+# ---- origins
+PASTED = "Your message"
+OF_TOOL = "Result of {name}"
+NOT_IN_DOCUMENTS = "Not in your documents"
+WHERE_FROM = "Where the words come from"

@@ -24,6 +24,7 @@ from app.controllers.strings import NO_ANSWER_TEXT
 from app.controllers.views import Views
 from app.controls.keys import held
 from app.features.help import SHORTCUTS_PAGE, HelpWindow
+from app.panels.strings import TOKEN_COLORS_OPTIONS
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import documents
 from app.session.turn.link_state import Link
@@ -97,7 +98,7 @@ class Commands(QObject):
             signal.connect(self.facts_changed)
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
-        views.header.tint.value_changed.connect(self.facts_changed)
+        views.header.token_colors.value_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
 
     def facts(self) -> MenuFacts:
@@ -108,6 +109,7 @@ class Commands(QObject):
             "document": self._document_is_shown(plan),
             "full_screen": self.window.isFullScreen(),
             "pin": controller.chats.open.pinned,
+            f"colors_{self.views.header.token_colors.value}": True,
         }
         turns = controller.chats.open.turns
         return MenuFacts(
@@ -172,6 +174,12 @@ class Commands(QObject):
         if link.phase is not self._phase:
             self._phase = link.phase
             self.facts_changed.emit()
+
+    def copy_with_sources(self) -> None:
+        """Copy the last answer with footnotes."""
+        turn = self.controller.chats.open.turns[-1]
+        if turn.answer.text:
+            self.views.transcript.copy_with_sources(turn.id)
 
     def copy_answer(self) -> None:
         """Copy the last answer."""
@@ -328,6 +336,10 @@ def _bring_all_to_front(commands: Commands) -> None:
     active.raise_()
 
 
+def _color_by(value: str) -> Callable[[Commands], object]:
+    return lambda c: c.views.header.token_colors.set_value(value)
+
+
 def _show(name: str) -> Callable[[Commands], object]:
     return lambda c: c.windows.show(name)
 
@@ -361,7 +373,9 @@ class Command:
     `title_on` replaces `title` while `MenuFacts.checked` has the command. `act` is None for commands that the
     host of the window provides (`Actions.provide`); they are hidden until then. `role` moves a command into
     the application menu on a Mac; "text" commands also act on the text of the system's own panels there.
-    Commands of reach `app` have their keys in every window of Draftlight, others in the chat window.
+    Commands of one `submenu` are in a menu of that title. A `checkable` command has a check mark while
+    `MenuFacts.checked` has it. Commands of reach `app` have their keys in every window of Draftlight, others
+    in the chat window.
     """
 
     id: str
@@ -372,6 +386,8 @@ class Command:
     role: Role = "none"
     reach: Reach = "window"
     title_on: str = ""
+    submenu: str = ""
+    checkable: bool = False
 
 
 @dataclass(frozen=True)
@@ -487,7 +503,25 @@ _VIEW = (
             "document", "Show Document", Commands.toggle_document, _DOCUMENT_KEYS, title_on="Hide Document"
         ),
     ),
-    (Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),),
+    (
+        *(
+            Command(
+                f"colors_{value}",
+                title,
+                _color_by(value),
+                submenu="Token Colors",
+                checkable=True,
+            )
+            for value, title in TOKEN_COLORS_OPTIONS
+        ),
+        Command(
+            "next_colors",
+            "Next Token Colors",
+            lambda c: c.views.header.token_colors.cycle(),
+            ("Ctrl+T",),
+            submenu="Token Colors",
+        ),
+    ),
     (
         # The plus sign is a shifted equals sign on many keyboards.
         Command("zoom_in", "Zoom In", lambda c: c.zoom(1), ("Ctrl++", "Ctrl+="), reach="app"),
@@ -531,6 +565,9 @@ _CHAT = (
     ),
     (
         Command("copy_answer", "Copy Answer", Commands.copy_answer, ("Ctrl+Shift+C",), _in_view),
+        Command(
+            "copy_with_sources", "Copy with Sources", Commands.copy_with_sources, (), attrgetter("document")
+        ),
         Command(
             "branch",
             "Branch into New Chat",

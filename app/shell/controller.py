@@ -19,6 +19,7 @@ from app.controllers.app import App
 from app.controllers.asking import AskController
 from app.controllers.chat import ChatController
 from app.controllers.link import WorkerLink
+from app.controllers.origins import OriginsController
 from app.controllers.page import ChatPage
 from app.controllers.titles import TitleController
 from app.controllers.views import Views
@@ -83,6 +84,7 @@ class WindowController(QObject):
         page = ChatPage(app, self)
         self._answering = AnswerController(app, page, self)
         self.chat = ChatController(app, page, self._answering, self)
+        self.origins = OriginsController(app, page, self._answering, self)
         self.asking = AskController(app, self.chat, page, self._answering, lambda: self.models.awaited, self)
         self._worker = WorkerController(views, app.meter)
         self.tables = TablesController(app, self)

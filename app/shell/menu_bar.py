@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
@@ -67,6 +68,8 @@ class Actions:
             if command.title_on:
                 on = command_id in facts.checked
                 action.setText(command.title_on if on else command.title)
+            if command.checkable:
+                action.setChecked(command_id in facts.checked)
 
     def sheet(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Title and first key of each visible command that has keys, by menu."""
@@ -88,6 +91,7 @@ class Actions:
     def _make(self, command: Command) -> QAction:
         action = QAction(command.title, self._commands.window)
         action.setObjectName(command.id)
+        action.setCheckable(command.checkable)
         action.setShortcuts([QKeySequence(key) for key in command.keys])
         action.setMenuRole(_ROLES[command.role])
         context = Qt.ShortcutContext
@@ -108,7 +112,9 @@ class MenuBar(QMenuBar):
         for spec in MENUS:
             menu = QMenu(spec.title, self)
             for group in spec.groups:
-                menu.addActions([actions[each.id] for each in group])
+                for submenu, commands in groupby(group, lambda each: each.submenu):
+                    into = menu.addMenu(submenu) if submenu else menu
+                    into.addActions([actions[each.id] for each in commands])
                 menu.addSeparator()  # Qt hides it next to another or at the end
             self.addMenu(menu)
 

@@ -335,8 +335,10 @@ class MainWindow(QMainWindow):
         controller = self.controller
         page = ServerPage(window, controller.sharing, controller.server)
         controller.link_changed.connect(page.follow)
-        window.transcript.set_tint_mode(self.app_settings.now.look.tint)
-        self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
+        window.transcript.set_token_colors(self.app_settings.now.look.token_colors)
+        self.app_settings.changed.connect(
+            lambda now: window.transcript.set_token_colors(now.look.token_colors)
+        )
         self.app_settings.connect_form(window.panel.form)
         return window
 

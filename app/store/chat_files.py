@@ -16,10 +16,13 @@ Markdown is for people, and its words are imported again:
     <!-- draftlight: answer -->
     ## Answer
     …
+    <!-- draftlight: notes -->
+    ### Where the words come from
+    …
 
-The marks divide the file, so a heading inside a message does not; a line of a message that looks like a mark
-gets a backslash. Token tints, figures and settings are only in JSON. Files of other programs are divided by
-their headings (You, User, Assistant …).
+Notes are not imported. The marks divide the file, so a heading inside a message does not; a line of a message
+that looks like a mark gets a backslash. Token tints, figures and settings are only in JSON. Files of other
+programs are divided by their headings (You, User, Assistant …).
 """
 
 from __future__ import annotations
@@ -36,13 +39,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.origins import note_texts, origins_of_chat
+from app.session.strings import WHERE_FROM
 from app.store import strings
 from app.store.faults import TransferError
 from app.store.packing import PackedTurn, forgiving, pack, packed, unpacked
 from core.events import TYPED, Attachment, Message, Token
 from core.events.wire import well_formed, well_formed_record
 
-_MARK = re.compile(r"<!-- draftlight: (question|attachment|answer) ?(.*?) ?-->\s*$")
+_MARK = re.compile(r"<!-- draftlight: (question|attachment|answer|notes) ?(.*?) ?-->\s*$")
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
 _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
@@ -142,6 +147,7 @@ class _Part(Struct):
 
 def to_markdown(chat: Conversation) -> str:
     parts = [f"# {chat.title}\n"]
+    origins = origins_of_chat(chat)
     for turn in chat.turns:
         asked = f"{turn.asked.isoformat()} " if turn.asked else ""
         parts.append(
@@ -157,6 +163,9 @@ def to_markdown(chat: Conversation) -> str:
             parts.append(
                 f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.words)}\n"
             )
+        if notes := note_texts(origins[turn.id], turn.answer.text):
+            listed = _guarded("\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1)))
+            parts.append(f"<!-- draftlight: notes -->\n### {WHERE_FROM}\n\n{listed}\n")
     return well_formed("\n".join(parts))
 
 
@@ -228,7 +237,7 @@ def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
             attachment = Attachment(_name(part.fact), part.text)
             user = Message("user", user.content, (*user.attachments, attachment))
             turns[-1] = replace(turns[-1], user=user)
-        elif part.text:
+        elif part.text and part.kind != "notes":
             text = f"{turns[-1].answer.text}\n\n{part.text}".lstrip("\n")  # several answers are joined
             token = Token(turns[-1].id, TYPED, text, "normal", 1, 0)
             turns[-1] = replace(turns[-1], answer=Answer((token,), "imported"))

@@ -29,15 +29,19 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
         number(ZOOM_STEPS_PCT[0], ZOOM_STEPS_PCT[-1], unit="%", step=10),
         about("Text size", "Text size of answers, panels, menus and windows. 100 is the standard size."),
     ] = 100
-    tint: Annotated[
-        Literal["always", "hover", "never"],
-        choice({"always": "Always", "hover": "On hover", "never": "Never"}),
-        about(
-            "Token tint",
-            "When answers show the origin of each token. On hover: also while an answer is written. The"
-            " legend and the strip remain visible.",
+    token_colors: Annotated[
+        Literal["drafts", "origins", "off"],
+        choice(
+            {
+                "drafts": ("Drafts", "Drafted tokens while an answer is written, then on hover."),
+                "origins": ("Origins", "Words that stand in your documents, and figures that do not."),
+                "off": "Off",
+            }
         ),
-    ] = "hover"
+        about(
+            "Token colors", "What answers mark: how their tokens were drafted, or where their words stand."
+        ),
+    ] = "drafts"
     motion: Annotated[
         Literal["system", "reduced"],
         choice({"system": "Same as system", "reduced": "Reduced"}),

@@ -3,6 +3,7 @@
 What happens is written in the last question, as words:
 
     write N      N tokens, in steps of accepted, accepted, bonus, after one normal step
+    say B64      the words of a text, which `said` encodes so that they are not in the question
     read N       N chunks of prompt before the first token
     skim         look through the attachments and read every fifth passage of them, in two seconds
                  if slowly; reads all instead when sparse prefill is off
@@ -25,6 +26,7 @@ FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB; 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import re
@@ -145,6 +147,17 @@ def number(question: str, word: str) -> int:
     return int(found.group(1)) if found else -1
 
 
+def said(text: str) -> str:
+    """What a question has to contain for `text` to be its answer."""
+    return f"say {base64.urlsafe_b64encode(text.encode()).decode()}"
+
+
+def words_to_say(question: str) -> list[str]:
+    found = re.search(r"\bsay ([\w=-]{8,})", question)
+    text = base64.urlsafe_b64decode(found[1]).decode() if found else ""
+    return re.findall(r"\s*\S+", text)
+
+
 def load(model: str) -> None:
     mode, once = os.environ.get("FAKE_LOAD", ""), os.environ.get("FAKE_LOAD_ONCE", "")
     if once and os.path.exists(once):
@@ -190,7 +203,9 @@ def answer(command: Generate) -> None:
     total, die, fail, mute = (number(question, word) for word in ("write", "die", "break", "mute"))
     over = number(question, "over")
     position = step = 0
-    reason: FinishReason = "length"
+    says = words_to_say(question)
+    total = len(says) or total
+    reason: FinishReason = "stop" if says else "length"
     counts = {"accepted": 0, "bonus": 0, "normal": 0}
     repetition = Repetition(question, patient=bool(command.continuation))
     while position < max(total, die, fail, mute, 1):
@@ -203,7 +218,10 @@ def answer(command: Generate) -> None:
         for index, origin in enumerate(ORIGINS if step > 1 else ("normal",)):
             word = len(command.continuation) + position
             token = word % over if over > 0 else word
+            if position == len(says) > 0:
+                break
             text = f" w{token}" if word else f"ECHO {len(command.messages)}:"
+            text = says[position] if says else text
             send(Token(request, token, text, origin, step, position, index + 1, 3, 0.1 * step))
             if command.stop_repeating and repetition.add(token, text):
                 reason = "repetition"

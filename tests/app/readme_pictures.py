@@ -48,7 +48,7 @@ async def draw(window: MainWindow) -> None:
     await deadline.until_ready(window)
     window.resize(*_SIZE)
     window.columns.set_wants(sidebar=True, inspector=True)
-    window.app_settings.set("look.tint", "always")
+    window.app_settings.set("look.token_colors", "drafts")
     window.controller.home.preferences.change(model_offered=True)
     answers: dict[str, str] = {}
     turn_id = ""

@@ -1,7 +1,7 @@
 """AppSettings: the settings of the app, stored in the preferences and applied to the window.
 
-All changes go through `set()`: from the settings window, the header's tint and the zoom keys. Settings of
-answers belong to the inspector.
+All changes go through `set()`: from the settings window, the header's token colors and the zoom keys.
+Settings of answers belong to the inspector.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AppSettings(QObject):
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
         self._show()
-        views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
+        views.header.token_colors.value_changed.connect(lambda value: self.set("look.token_colors", value))
 
     @property
     def now(self) -> WindowSettings:
@@ -108,9 +108,10 @@ class AppSettings(QObject):
         theme.set_zoom(now.look.zoom_pct / 100)
         theme.set_motion(now.look.motion)
         QApplication.setCursorFlashTime(0 if theme.reduced_motion else self._blink_ms)
-        self._views.header.tint.set_value(now.look.tint)
-        self._views.transcript.set_tint_mode(now.look.tint)
-        self._views.legend.is_wanted = now.look.tint != "never"
+        self._views.header.token_colors.set_value(now.look.token_colors)
+        self._views.transcript.set_token_colors(now.look.token_colors)
+        self._views.legend.is_wanted = now.look.token_colors != "off"
+        self._views.legend.show_origins(now.look.token_colors == "origins")
         self._views.show_foot()
         self._views.composer.edit.send_keys = now.writing.send_keys
         self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

@@ -67,13 +67,12 @@ def test_reading_everything_is_offered_only_where_everything_fits(transcript: Tr
 
 def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
-    transcript.set_tint_mode("hover")
     transcript.finish_answer("t", finished())
     before = answer.height_for(600)
-    transcript.set_tint_mode("never")
+    transcript.set_token_colors("off")
     assert answer.footer.strip.isHidden()
     assert answer.height_for(600) < before
-    transcript.set_tint_mode("hover")
+    transcript.set_token_colors("drafts")
     assert not answer.footer.strip.isHidden()
     assert answer.height_for(600) == before
 
@@ -153,7 +152,6 @@ def test_nothing_under_an_answer_moves_when_it_is_pointed_at(transcript: Transcr
 def test_a_token_has_one_mark(transcript: Transcript) -> None:
     """A tint or dots in the text, or a cell of the bar where the text has none."""
     answer = stream(transcript, FERRY)
-    transcript.set_tint_mode("hover")
     marks = {colour("accepted_tint"), colour("bonus_line")}
     bar = {colour("series_green"), colour("bonus_line")}
     assert marks <= colours(enlarged(answer.body))
@@ -161,6 +159,3 @@ def test_a_token_has_one_mark(transcript: Transcript) -> None:
     transcript.finish_answer("t", finished())
     assert not marks & colours(enlarged(answer.body))
     assert bar <= colours(enlarged(answer.footer.strip))
-    transcript.set_tint_mode("always")
-    assert marks <= colours(enlarged(answer.body))
-    assert answer.footer.strip.isHidden()

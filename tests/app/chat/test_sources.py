@@ -80,7 +80,7 @@ def test_the_row_has_a_button_for_each_source(transcript: Transcript, qtbot: QtB
         assert words in button.toolTip()
         assert words in button.accessibleDescription()
         assert "ferry.md" in button.toolTip()
-        assert button.accessibleName() == f"Show source {number} in the document"
+        assert button.accessibleName() == f"Show passage {number} in the document"
         button.setFocus()
         with qtbot.waitSignal(transcript.intent) as emitted:
             qtbot.keyClick(button, Qt.Key.Key_Space)

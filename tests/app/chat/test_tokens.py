@@ -16,7 +16,7 @@ from app.chat.answer_text import TokenTable
 from app.chat.stats_line import seconds
 from app.chat.tokens import Legend, TokenFacts, facts_of, place_tip
 from app.chat.transcript import Transcript
-from app.richtext.tint_paint import TintMode
+from app.richtext.tint_paint import TokenColors
 from app.session.chats.conversation import Answer, AnswerStatus, Turn
 from core.events import TYPED, Message
 from tests.app.chat.watching import body_of, picture, point_at, stream
@@ -43,6 +43,8 @@ WITHOUT = "Written by the model alone: nothing was guessed, or no guess was righ
             (
                 GUESSED.format("N-gram simple"),
                 "Step 2 of 3, guess 2 of 8",
+                "Its tokens: check · list · , · and · officer",
+                "4 of 8 guesses accepted, 4 rejected",
                 "0.48 s after the question, with 4 others",
             ),
         ),
@@ -53,6 +55,8 @@ WITHOUT = "Written by the model alone: nothing was guessed, or no guess was righ
             (
                 "The model’s own token after a check of guesses, at no extra cost.",
                 "Step 2 of 2",
+                "Its tokens: b · c",
+                "1 of 8 guesses accepted, 7 rejected",
                 "0.48 s after the question, with 1 other",
             ),
         ),
@@ -138,11 +142,11 @@ def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) ->
     assert picture(legend) == plain
 
 
-@pytest.mark.parametrize("mode", ["always", "hover", "never"])
+@pytest.mark.parametrize("mode", ["drafts", "off"])
 def test_resting_on_a_token_tells_its_facts_as_long_as_the_pointer_is_there(
-    transcript: Transcript, qtbot: QtBot, mode: TintMode
+    transcript: Transcript, qtbot: QtBot, mode: TokenColors
 ) -> None:
-    transcript.set_tint_mode(mode)
+    transcript.set_token_colors(mode)
     stream(transcript, FERRY)
     body = body_of(transcript)
     point_at(qtbot, body, "list")
@@ -186,7 +190,6 @@ def test_arrow_keys_walk_through_the_tokens(
 
 def test_the_strip_points_at_tokens_too(transcript: Transcript, qtbot: QtBot) -> None:
     answer = stream(transcript, FERRY)
-    transcript.set_tint_mode("hover")
     transcript.finish_answer("t", finished())
     strip = answer.footer.strip
     number = next(i for i, one in enumerate(answer.body.table.tokens) if one.text == "list")

@@ -89,21 +89,21 @@ def test_the_look_is_in_force_at_once_and_remembered(qapp: QApplication, tmp_pat
         settings = await opened(window)
         choose(settings, "look.scheme", "dark")
         assert theme.is_dark
-        choose(settings, "look.tint", "never")
-        assert window.views.header.tint.value == "never"
+        choose(settings, "look.token_colors", "off")
+        assert window.views.header.token_colors.value == "off"
         # The same setting in the header: one truth.
         await press(window, KEY.Key_T, CTRL)
-        assert window.app_settings.now.look.tint == "always"
-        popup = settings.field("look.tint").control.editor
-        assert popup.value == "always"
+        assert window.app_settings.now.look.token_colors == "drafts"
+        popup = settings.field("look.token_colors").control.editor
+        assert popup.value == "drafts"
 
     async def again(window: MainWindow) -> None:
-        assert window.views.header.tint.value == "always"
+        assert window.views.header.token_colors.value == "drafts"
         assert window.app_settings.now.look.scheme == "dark"
         settings = await opened(window)
         await click(settings.reset_button)
         assert window.app_settings.now == WindowSettings()
-        assert window.views.header.tint.value == "hover"
+        assert window.views.header.token_colors.value == "drafts"
 
     play(qapp, first, folder=tmp_path)
     play(qapp, again, folder=tmp_path)

@@ -77,7 +77,7 @@ async def test_everything_comes_back(stage: Stage, tmp_path: Path) -> None:
     window.views.composer.set_text("a follow-up")
     # Kept without leaving the chat.
     await until(lambda: window.controller.chats.open.draft.content == "a follow-up")
-    window.views.header.tint.set_value("hover")
+    window.views.header.token_colors.set_value("origins")
     window.resize(1300, 800)
     window.columns.show_inspector(False)
     kept = window.controller.chats.open
@@ -94,7 +94,7 @@ async def test_everything_comes_back(stage: Stage, tmp_path: Path) -> None:
     assert window.views.composer.text == "a follow-up"
     assert (window.width(), window.height()) == (1300, 800)
     assert window.columns.arrangement.inspector_px == 0
-    assert window.views.header.tint.value == "hover"
+    assert window.views.header.token_colors.value == "origins"
     window.controller.chat.select(window.controller.chats.listed()[0].id)
     assert window.views.composer.text == "not sent yet"
     assert [each.name for each in window.views.composer.attachments] == ["notes.txt"]

@@ -99,10 +99,10 @@ async def test_finding_in_a_chat_and_in_its_document_panels_and_tint(window: Mai
     actions = window.menu_actions
     window.resize(1900, 1000)
     window.columns.set_wants(sidebar=True, inspector=True)
-    for expected in ("never", "always", "hover"):
+    for expected in ("origins", "off", "drafts"):
         await press(window, KEY.Key_T, CTRL)
-        assert views.header.tint.value == expected
-        assert views.legend.is_wanted == (expected != "never")  # the first page has none
+        assert views.header.token_colors.value == expected
+        assert views.legend.is_wanted == (expected != "off")  # the first page has none
     for key, held, panel, name in (
         (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
         (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),
@@ -285,7 +285,7 @@ async def test_the_windows_keys_work_from_anywhere(
         ("inspector", KEY.Key_I, CTRL | ALT),
         ("sidebar", KEY.Key_S, SIDEBAR),
         ("sidebar", KEY.Key_S, SIDEBAR),
-        ("tint", KEY.Key_T, CTRL),
+        ("next_colors", KEY.Key_T, CTRL),
         ("document", KEY.Key_D, CTRL | ALT),
         ("next_passage", KEY.Key_Down, CTRL | ALT),
         ("previous_passage", KEY.Key_Up, CTRL | ALT),

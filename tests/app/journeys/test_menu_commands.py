@@ -41,17 +41,17 @@ async def test_the_last_answer_help_and_the_full_screen(window: MainWindow) -> N
     assert not window.isFullScreen()
 
 
-async def test_the_tint_is_in_the_view_menu_and_remembered(stage: Stage, tmp_path: Path) -> None:
+async def test_the_token_colors_are_in_the_view_menu_and_remembered(stage: Stage, tmp_path: Path) -> None:
     window = await stage.open(folder=tmp_path)
     actions, views = window.menu_actions, window.views
     await asked(window, "write 5")
-    assert views.header.tint.value == "hover"
+    assert views.header.token_colors.value == "drafts"
     assert views.legend.isVisible()
-    actions["tint"].trigger()
-    assert views.header.tint.value == "never"
+    actions["colors_off"].trigger()
+    assert views.header.token_colors.value == "off"
     assert not views.legend.isVisible()
     window.controller.chat.start()
     await asked(window, "write 5")
     assert not views.legend.isVisible()  # in a chat that is opened later, too
     window = await stage.ready(folder=tmp_path)
-    assert window.views.header.tint.value == "never"
+    assert window.views.header.token_colors.value == "off"

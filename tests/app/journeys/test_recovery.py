@@ -149,7 +149,7 @@ async def test_closing_with_unsaved_chats_or_settings_is_told_and_can_be_cancell
 
     banner, preferences = window.views.banner, window.controller.home.preferences
     with full_disk():
-        window.app_settings.set("look.tint", "never")
+        window.app_settings.set("look.token_colors", "off")
         await until(lambda: bool(banner.trouble))
         assert banner.trouble.title.startswith("Your settings could not be saved.")
         assert "Errno" not in banner.trouble.text

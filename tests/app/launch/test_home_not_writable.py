@@ -40,7 +40,7 @@ async def scenario(window):
     assert shown(window) == chat_of(1).turns[0].answer.text
     await asked(window, "Say hello.")
     assert warned(window)
-    window.app_settings.set("look.tint", "hover")
+    window.app_settings.set("look.token_colors", "origins")
     print("asked", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     await until(lambda: not window.controller.home.library.waiting())
@@ -97,5 +97,5 @@ def test_chats_are_shown_and_saved_later(kind: str, toy_folder: Path) -> None:
         library = Library(home / "data")
         at_end.callback(library.close)
         assert library.problem is None
-        assert PreferencesFile(home / "data").now.settings.look.tint == "hover"
+        assert PreferencesFile(home / "data").now.settings.look.token_colors == "origins"
         assert len(library.load("c1").turns) == len(chat_of(1).turns) + 1

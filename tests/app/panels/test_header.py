@@ -30,22 +30,22 @@ def test_a_long_title_is_cut_where_there_is_no_room(header: Header) -> None:
     assert header.model_button.toolTip() == strings.CHOOSE_MODEL
 
 
-def test_tint_goes_round(qtbot: QtBot, header: Header) -> None:
+def test_token_colors_go_round(qtbot: QtBot, header: Header) -> None:
     values: list[str] = []
-    header.tint.value_changed.connect(values.append)
+    header.token_colors.value_changed.connect(values.append)
     for _ in range(3):
-        header.cycle_tint()
-    assert values == ["hover", "never", "always"]
+        header.token_colors.cycle()
+    assert values == ["origins", "off", "drafts"]
 
 
-def test_a_small_button_chooses_the_next_tint(qtbot: QtBot, header: Header) -> None:
-    header.tint.set_value("hover")
-    assert header.tint.width() == 28
-    assert header.tint.toolTip() == "Token tint: On hover"
-    with qtbot.waitSignal(header.tint.value_changed, timeout=20_000) as heard:
-        qtbot.mouseClick(header.tint, Qt.MouseButton.LeftButton)
-    assert heard.args == ["never"]
-    assert header.tint.accessibleDescription() == "Never"
+def test_a_small_button_chooses_the_next_token_colors(qtbot: QtBot, header: Header) -> None:
+    header.token_colors.set_value("origins")
+    assert header.token_colors.width() == 28
+    assert header.token_colors.toolTip() == "Token colors: Origins"
+    with qtbot.waitSignal(header.token_colors.value_changed, timeout=20_000) as heard:
+        qtbot.mouseClick(header.token_colors, Qt.MouseButton.LeftButton)
+    assert heard.args == ["off"]
+    assert header.token_colors.accessibleDescription() == "Off"
 
 
 def test_the_sidebars_buttons_are_here_only_while_it_is_hidden(header: Header) -> None:

@@ -28,23 +28,21 @@ def test_runs_wrap_with_their_lines(transcript: Transcript) -> None:
         assert image.pixelColor(image.width() // 2, int(lines[number].baseline) - 15).name() == tint
 
 
-def test_three_modes_paint_differently(transcript: Transcript, qtbot: QtBot) -> None:
+def test_each_meaning_of_the_colors_paints_differently(transcript: Transcript, qtbot: QtBot) -> None:
     stream(transcript, FERRY)
     body = body_of(transcript)
     tints = {colour(name) for name in ("accepted_tint", "bonus_line")}
     assert tints <= colours(enlarged(body))
-    transcript.set_tint_mode("hover")
-    assert tints <= colours(enlarged(body))  # while it is written
     transcript.finish_answer("t", finished())
     assert not tints & colours(enlarged(body))
     point_at(qtbot, body, "list")
     hovered = colours(enlarged(body))
     assert tints <= hovered
     assert colour("accepted_hover") in hovered
-    transcript.set_tint_mode("never")
-    never = colours(enlarged(body))
-    assert not tints & never
-    assert colour("accepted_hover") not in never
+    transcript.set_token_colors("off")
+    off = colours(enlarged(body))
+    assert not tints & off
+    assert colour("accepted_hover") not in off
 
 
 def inks_of(tokens: list[Token]) -> tuple[str, InkTable]:

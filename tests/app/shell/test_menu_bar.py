@@ -19,7 +19,10 @@ def in_menus(window: MainWindow) -> dict[str, list[str]]:
     found = {}
     for top in window.menuBar().actions():
         menu = top.menu()
-        found[top.text()] = [each.objectName() for each in menu.actions() if each.isVisible()]
+        listed = [
+            row for each in menu.actions() for row in (each.menu().actions() if each.menu() else [each])
+        ]
+        found[top.text()] = [each.objectName() for each in listed if each.isVisible()]
     return {title: [name for name in names if name] for title, names in found.items()}
 
 

@@ -92,7 +92,7 @@ def test_a_first_start_shows_the_chat_and_no_settings(qapp: QApplication, tmp_pa
     window = MainWindow(home=home)
     try:
         assert window.columns.wants == Wants(sidebar=True, inspector=False)
-        assert window.app_settings.now.look.tint == "hover"
+        assert window.app_settings.now.look.token_colors == "drafts"
         titles = [action.text() for action in window.menuBar().actions()]
         assert titles == ["&File", "&Edit", "&View", "&Chat", "&Window", "&Help"]
     finally:

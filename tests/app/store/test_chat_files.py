@@ -114,6 +114,8 @@ def test_markdown_reads_well() -> None:
         "Rule one.",
         "## Answer",
         " word0 word1 word2 word3",
+        "### Where the words come from",
+        "1. Not in your documents: word0, word1, word2, word3",
     ]
 
 

@@ -87,7 +87,7 @@ def test_what_is_not_known_or_allowed_is_left_out(tmp_path: Path) -> None:
     file = PreferencesFile(tmp_path)
     assert file.now.open_chat == "c1"
     assert file.now.settings.look.scheme == "system"
-    assert file.now.settings.look.tint == "hover"
+    assert file.now.settings.look.token_colors == "drafts"
     assert file.now.window is None
     assert file.defaults == assign(Settings(), "sampling.temperature", 0.5)
 

@@ -106,7 +106,7 @@ def lengths(window: MainWindow) -> dict[str, int]:
         "search": window.findChild(SearchField).fontMetrics().height(),
         "a chat's row": views.sidebar.list.sizeHintForRow(1),
         "send": views.composer.send_button.width(),
-        "tint": views.header.tint.width(),
+        "tint": views.header.token_colors.width(),
         "legend": views.legend.height(),
         "a section": window.findChildren(Section)[0].header.height(),
     }

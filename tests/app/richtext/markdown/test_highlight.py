@@ -73,11 +73,10 @@ def test_unknown_languages_have_no_colours() -> None:
 
 def test_tinted_code_has_no_colours_until_the_tint_is_off(transcript: Transcript, qtbot: QtBot) -> None:
     stream(transcript, MERGE)
-    transcript.finish_answer("t", finished())
     blue = {colour("series_purple"), colour("accepted_tint")}
     assert blue & colours(picture(transcript)) == {colour("accepted_tint")}
-    for mode in ("hover", "never"):
-        transcript.set_tint_mode(mode)
+    for mode in ("origins", "off"):
+        transcript.set_token_colors(mode)
         qtbot.wait(20)
         assert blue & colours(picture(transcript)) == {colour("series_purple")}
 
