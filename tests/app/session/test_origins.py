@@ -95,10 +95,10 @@ def test_thoughts_typed_words_and_chats_without_sources_have_none() -> None:
     assert origins_of_chat(bare)["t0"].origins.facts == ()
 
 
-def test_a_fact_of_an_earlier_answer_is_no_evidence() -> None:
-    assert ("420", "nowhere") in [
-        (text.split()[0], state) for text, state in states(chat_of(ANSWER, "420 times."), "t1")
-    ]
+def test_a_fact_repeated_from_an_earlier_answer_keeps_its_state() -> None:
+    chat = chat_of("8,400 + 8,400 = 16,800", "So 16,800, or 420.")
+    assert [state for _, state in states(chat, "t1")] == ["computed", "nowhere"]
+    assert [state for _, state in states(chat_of("Nothing.", "So 16,800, or 420."), "t1")] == ["nowhere"] * 2
 
 
 def test_documents_long_messages_and_results_are_sources() -> None:
