@@ -26,11 +26,13 @@ LINE = "{one| two| three^ four} five{ six| seven^ eight} nine ten{ eleven| twelv
 WIDE = f"Code:\n\n```\nshort{{ ones| of^ it}}\n{LINE} {LINE} {LINE}\n\tend\n```\n"
 
 
-def shown(qtbot: QtBot, written: str) -> AnswerBody:
+def shown(qtbot: QtBot, written: str, *, over: bool = True) -> AnswerBody:
+    """The text of an answer; all tokens are tinted only while it is not `over`."""
     body = AnswerBody()
     qtbot.addWidget(body)
     body.append(tokens_of(written))
-    body.finish()
+    if over:
+        body.finish()
     body.resize(COLUMN_PX + 2 * MARGIN_PX, body.height_for(COLUMN_PX) + 2)
     return body
 
@@ -69,7 +71,7 @@ def test_a_click_selects_the_token_that_is_drawn_there(
     theme.set_zoom(zoom)
     try:
         inside = "".join(f"{'  ' if begins == '- ' else begins}{row}\n" for row in ["```", *rows, "```"])
-        body = shown(qtbot, begins + inside[2:] if begins == "- " else inside)
+        body = shown(qtbot, begins + inside[2:] if begins == "- " else inside, over=False)
         box = code_of(body)
         box.scroll_by(share * box.most_scroll)
         window = (
