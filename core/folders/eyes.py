@@ -7,6 +7,8 @@ from typing import Any
 
 # The module of `core.vision` for each model type of config.json.
 FAMILIES = {
+    "gemma3": "gemma3",
+    "gemma4": "gemma4",
     "qwen3_5": "qwen3_5",
     "qwen3_5_moe": "qwen3_5",
 }

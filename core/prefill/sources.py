@@ -46,7 +46,8 @@ def sources(
     in_documents = layout.source >= 0
     if not in_documents.any() or not answer:
         return ()
-    pieces = loaded.tokenizer.convert_ids_to_tokens(list(answer))
+    # Some models have more rows than their tokenizer has tokens.
+    pieces = [piece or "" for piece in loaded.tokenizer.convert_ids_to_tokens(list(answer))]
     said = words_of(pieces)
     asked = asked_by(said, np.ones(len(answer), dtype=np.bool_))
     start, end = np.flatnonzero(in_documents)[[0, -1]].tolist()

@@ -94,6 +94,14 @@ def colours(
     return mean, deviation
 
 
+def rounded(value: float, *kinds: mx.Dtype) -> float:
+    """`value` after it was rounded to each of the dtypes `kinds`."""
+    found = mx.array(value)
+    for kind in kinds:
+        found = found.astype(kind)
+    return float(found.astype(mx.float32).item())  # type: ignore[arg-type]
+
+
 def figure(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
     """A positive integer of a configuration. Raises `UnseenError`."""
     value = config.get(name, default)

@@ -203,7 +203,7 @@ class Sight:
         """For entries of layers in which images attend both ways: masks of a pass over `width` tokens."""
         sees = np.tri(width, dtype=np.bool_)
         for first, held in runs:
-            low, high = max(0, first - start), first + held.scaled.rows - start
+            low, high = max(0, first - start), max(0, first + held.scaled.rows - start)
             sees[low:high, low:high] = True
         both = self._eyes.family.both_ways
         entries = [each for each in leaves(sequence.cache) if both == "all" or is_window(each)]

@@ -14,6 +14,7 @@ NAMES: tuple[str, ...] = (
     "command-line",
     "databases",
     "documents",
+    "images",
     "imports",
     "model-folders",
     "model-zoo",

@@ -17,16 +17,39 @@ from core.documents.images import describe
 from core.events import Image, Message, Role
 from core.vision.eyes import processor_of
 from core.vision.family import Family
+from core.vision.gemma3 import family as gemma3_family
+from core.vision.gemma4 import family as gemma4_family
 from core.vision.qwen3_5 import family as qwen3_5_family
 from tests.core.architectures import ARCHITECTURES, build
 from tests.core.toy import SPECIALS, toy_tokenizer
 
 CONTEXT_TOKENS = 2048
-_MADE = {"qwen3_5": qwen3_5_family}
-SIZES = {"qwen3_5": {"shortest_edge": 8 * 8 * 4, "longest_edge": 8 * 8 * 40}}
+_MADE = {
+    "qwen3_5": qwen3_5_family,
+    "gemma3": gemma3_family,
+    "gemma4": gemma4_family,
+    "gemma4 both ways": gemma4_family,
+}
+PROCESSORS: dict[str, dict[str, Any]] = {
+    "qwen3_5": {"size": {"shortest_edge": 8 * 8 * 4, "longest_edge": 8 * 8 * 40}},
+    "gemma3": {"size": {"height": 32, "width": 32}},
+    "gemma4": {"max_soft_tokens": 12},
+    "gemma4 both ways": {"max_soft_tokens": 12},
+}
 # The tokens around images, by family, with what the template writes for one.
-TOKENS = {"qwen3_5": ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")}
-WRITTEN = {"qwen3_5": "<|vision_start|><|image_pad|><|vision_end|>"}
+_GEMMA4 = ("<|image>", "<|image|>", "<image|>")
+TOKENS = {
+    "qwen3_5": ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>"),
+    "gemma3": ("<start_of_image>", "<image_soft_token>", "<end_of_image>"),
+    "gemma4": _GEMMA4,
+    "gemma4 both ways": _GEMMA4,
+}
+WRITTEN = {
+    "qwen3_5": "<|vision_start|><|image_pad|><|vision_end|>",
+    "gemma3": "<start_of_image>",
+    "gemma4": "<|image|>",
+    "gemma4 both ways": "<|image|>",
+}
 TEMPLATE = (
     "{% for m in messages %}<|{{ m['role'] }}|>{% if m['content'] is string %}{{ m['content'] }}{% else %}"
     "{% for part in m['content'] %}{% if part['type'] == 'image' %}PLACE{% else %}{{ part['text'] }}"
@@ -39,6 +62,8 @@ GROUP = 32
 
 def config_of(family: str) -> dict[str, Any]:
     """The configuration of a tiny model."""
+    if family.startswith("gemma"):
+        return _gemma_config(family)
     text = {**ARCHITECTURES["qwen3_5"].config, "vocab_size": VOCABULARY}
     text |= {"max_position_embeddings": CONTEXT_TOKENS, "head_dim": 16, "eos_token_id": 0}
     text["rope_parameters"] = {
@@ -64,26 +89,86 @@ def config_of(family: str) -> dict[str, Any]:
     return {"model_type": family, "text_config": text, "vision_config": vision, "eos_token_id": 0}
 
 
+def _gemma_config(family: str) -> dict[str, Any]:
+    kind = family.split()[0]
+    text: dict[str, Any] = {
+        "model_type": f"{kind}_text",
+        "hidden_size": 64,
+        "num_hidden_layers": 4,
+        "vocab_size": VOCABULARY,
+        "intermediate_size": 96,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "sliding_window": 24,
+        "sliding_window_pattern": 2,
+        "max_position_embeddings": CONTEXT_TOKENS,
+        "rms_norm_eps": 1e-6,
+        "eos_token_id": 0,
+    }
+    vision: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "patch_size": 4,
+    }
+    if kind == "gemma3":
+        text |= {"query_pre_attn_scalar": 16, "mm_tokens_per_image": 16, "rope_theta": 1e6}
+        vision |= {"model_type": "siglip_vision_model", "image_size": 32}
+    else:
+        text |= {"global_head_dim": 32, "vocab_size_per_layer_input": VOCABULARY}
+        text |= {"num_kv_shared_layers": 1, "hidden_size_per_layer_input": 8}
+        # Both have defaults, which differ between mlx-lm and mlx-vlm.
+        text["rope_parameters"] = {
+            "full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1e6, "rope_type": "proportional"},
+            "sliding_attention": {"partial_rotary_factor": 1.0, "rope_theta": 1e4, "rope_type": "default"},
+        }
+        vision |= {"model_type": "gemma4_vision", "num_key_value_heads": 2, "head_dim": 16}
+        vision |= {"global_head_dim": 16, "pooling_kernel_size": 3, "default_output_length": 12}
+        vision |= {"position_embedding_size": 64, "use_clipped_linears": "both" in family}
+        if "both" in family:
+            text |= {"use_bidirectional_attention": "vision", "hidden_size_per_layer_input": 0}
+            vision["standardize"] = True
+    found = {"model_type": kind, "text_config": text, "vision_config": vision, "eos_token_id": 0}
+    return {**found, "vocab_size": VOCABULARY, "mm_tokens_per_image": 16}
+
+
 def write_seeing_model(folder: Path, family: str = "qwen3_5", seed: int = 0, *, stored: str = "full") -> None:
     """Write a tiny model of `family` with its tower, tokenizer, template and processor into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     config = config_of(family)
     if stored == "4-bit":
         config["quantization"] = {"group_size": GROUP, "bits": 4}
-    processor = {"size": SIZES[family], "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    processor = {**PROCESSORS[family], "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps(processor))
     model = build(config, 1.6, seed)
     weights = dict(tree_flatten(model.parameters()))
+    weights.pop("language_model.lm_head.weight", None)  # the embedding, to which it is tied
     mx.random.seed(seed + 1)
     tower: nn.Module = _MADE[family](config, processor).tower()
     eyes = {name: _random(value) for name, value in tree_flatten(tower.parameters())}
-    weights |= {f"vision_tower.{name}": value for name, value in eyes.items()}
-    place = "vision_tower.patch_embed.proj.weight"
-    weights[place] = weights[place].reshape(-1, 3, 2, 4, 4).transpose(0, 2, 3, 4, 1)
+    for name, value in eyes.items():
+        weights |= dict([_published(config["model_type"], name, value)])
     weights = _stored(weights, stored)
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     write_seeing_tokenizer(folder, family)
+
+
+def _published(kind: str, name: str, value: mx.array) -> tuple[str, mx.array]:
+    """A tower's parameter as a tensor of a published conversion."""
+    if kind == "gemma4":
+        return (name if name.startswith("embed_vision.") else f"vision_tower.{name}"), value
+    if kind == "gemma3":
+        if name == "embeddings.patch_embedding.weight":
+            value = value.reshape(-1, 4, 4, 3)
+        if name.startswith("projector."):
+            return f"multi_modal_{name}", value
+        return f"vision_tower.vision_model.{name}", value
+    if name == "patch_embed.proj.weight":
+        value = value.reshape(-1, 3, 2, 4, 4).transpose(0, 2, 3, 4, 1)
+    return f"vision_tower.{name}", value
 
 
 def write_seeing_tokenizer(folder: Path, family: str) -> None:
@@ -174,6 +259,8 @@ def _stored(weights: dict[str, mx.array], stored: str) -> dict[str, mx.array]:
 
 
 def _random(value: mx.array) -> mx.array:
+    if value.ndim == 0:  # a bound
+        return mx.sign(value) * 1.5
     found: mx.array = mx.random.normal(value.shape) * (0.2 if value.ndim > 1 else 0.1)
     return found + 1.0 if value.ndim == 1 else found
 

@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     command("likelihood", "likelihood of texts after sparse prefill, relative to dense", _likelihood)
     command("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
     command("ahead", "time to first token of a document that was read before its question", _ahead)
+    command("images", "time and memory of images, and of follow-up questions", _images)
     command("readings", "which way of reading answers best, in longer texts", _readings)
     command("served", "what the local server adds to an answer", _served)
     command("predictions", "predicted time left of a prefill, against what it takes", _predictions)
@@ -121,6 +122,12 @@ def _reopen(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_option(parser, "--tokens", listed(whole()), (2000, 8000), "sizes of the chat")
     add_option(parser, "--pairs", whole(), 5, "pairs of each size")
+
+
+def _images(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--side", whole(), 1024, "of the square image, in pixels; 1,024 are about 1,000 rows")
+    add_option(parser, "--pairs", whole(), 3, "rounds")
 
 
 def _ahead(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """Records what mlx-vlm computes for images on tiny random weights, for tests/core/vision/test_oracle.py.
 
-    python3.11 -m venv out/vlm && out/vlm/bin/pip install "mlx[cpu]==0.32.4" mlx-lm==0.32.2 Pillow requests
+    python3.11 -m venv out/vlm
+    out/vlm/bin/pip install "mlx[cpu]==0.32.4" mlx-lm==0.32.2 Pillow==12.3.0 requests
     out/vlm/bin/pip install --no-deps mlx-vlm==0.7.10
     python -m tests.tuning.vision_oracle out/vlm/bin/python
 
@@ -97,6 +98,11 @@ class _Oracle:
     module = ""
     written = ""
     image = ""
+    # Given by the families.
+    pixels: Any
+    shown: Any
+    read: Any
+    logits: Any
 
     def load(self, folder: Path, config: dict[str, Any], tokenizer: Any) -> None:
         import mlx.core as mx
@@ -110,8 +116,8 @@ class _Oracle:
         given |= self.also(tokenizer)
         given |= {"hidden_size": config["text_config"]["hidden_size"]}
         self.model = vlm.Model(_struct(vlm.ModelConfig, given))
-        weights = self.model.sanitize(_weights(folder))
-        for part in (self.model.vision_tower, self.model.language_model):
+        weights = _weights(folder)
+        for part in (self.model, self.model.vision_tower, self.model.language_model):
             if hasattr(part, "sanitize"):
                 weights = part.sanitize(weights)
         self.model.load_weights(list(weights.items()))
@@ -175,7 +181,113 @@ class _Qwen(_Oracle):
         return logits, lambda block: language(block, cache=cache, rope_deltas=given.rope_deltas).logits
 
 
-_FAMILIES = {"qwen3_5": _Qwen}
+class _Gemma(_Oracle):
+    """Rows of one image attend to each other in both directions where transformers' masks say so."""
+
+    both_ways = ""
+
+    def grouped(self, ids: Any) -> Any:
+        """bool [n, n]: whether two rows are of one image."""
+        import numpy as np
+
+        is_row = np.array(ids[0]) == self.image_id
+        group = np.cumsum(is_row & ~np.append(False, is_row[:-1]))
+        return (group[:, None] == group[None]) & is_row[:, None] & is_row[None]
+
+    def read(self, ids: Any, pixels: list[Any]) -> Any:
+        import mlx.core as mx
+        import numpy as np
+
+        language = self.model.language_model
+        cache = language.make_cache()
+        count = ids.shape[1]
+        steps = np.arange(count)
+        behind = steps[:, None] - steps[None]
+        for entry in cache:
+            window = getattr(entry, "max_size", None)
+            sees = behind >= 0
+            if self.both_ways == "all" or (self.both_ways and window):
+                sees = sees | self.grouped(ids)
+            if window:
+                sees = sees & (behind < window)
+            mask = mx.array(sees)
+            entry.make_mask = lambda *given, mask=mask, **options: mask
+        logits = self.logits(language, ids, pixels, cache)
+        mx.eval(logits)
+        for entry in cache:
+            del entry.make_mask
+        return logits, lambda block: language(block, cache=cache).logits
+
+
+class _Gemma3(_Gemma):
+    module = "gemma3"
+    written = "<start_of_image>"
+    image = "<image_soft_token>"
+    both_ways = "all"
+
+    def pixels(self, folder: Path, path: Path) -> Any:
+        import numpy as np
+        from PIL import Image
+
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        self.rows = config["mm_tokens_per_image"]
+        side = config["vision_config"]["image_size"]
+        image = Image.open(path).convert("RGB").resize((side, side), Image.Resampling.BILINEAR)
+        return ((np.asarray(image, np.float32) / 255 - 0.5) / 0.5).transpose(2, 0, 1)
+
+    def shown(self, pixels: Any) -> str:
+        return f"\n\n<start_of_image>{self.image * self.rows}<end_of_image>\n\n"
+
+    def logits(self, language: Any, ids: Any, pixels: list[Any], cache: Any) -> Any:
+        import mlx.core as mx
+        import numpy as np
+
+        # The id 0 of a prompt is padding to mlx-vlm, and a token here.
+        self.model.config.pad_token_id = 10**6
+        given = self.model.get_input_embeddings(ids, mx.array(np.stack(pixels)), mx.ones_like(ids))
+        return language(ids, inputs_embeds=mx.array(given.inputs_embeds), cache=cache).logits
+
+
+class _Gemma4(_Gemma):
+    module = "gemma4"
+    written = "<|image|>"
+    image = "<|image|>"
+
+    def pixels(self, folder: Path, path: Path) -> Any:
+        from PIL import Image
+
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        self.both_ways = "sliding" if config["text_config"].get("use_bidirectional_attention") else ""
+        given = json.loads((folder / "preprocessor_config.json").read_text("utf-8"))
+        module: Any = import_module("mlx_vlm.models.gemma4.processing_gemma4")
+        processor = module.Gemma4ImageProcessor(
+            patch_size=config["vision_config"]["patch_size"],
+            max_soft_tokens=given["max_soft_tokens"],
+            pooling_kernel_size=config["vision_config"]["pooling_kernel_size"],
+        )
+        return processor([Image.open(path).convert("RGB")])
+
+    def shown(self, pixels: Any) -> str:
+        return f"<|image>{self.image * pixels[1][0]}<image|>"
+
+    def also(self, tokenizer: Any) -> dict[str, Any]:
+        start, end = tokenizer.convert_tokens_to_ids(["<|image>", "<image|>"])
+        return {"boi_token_id": start, "eoi_token_id": end, "audio_token_id": 10**6}
+
+    def logits(self, language: Any, ids: Any, pixels: list[Any], cache: Any) -> Any:
+        import mlx.core as mx
+
+        values = [mx.array(each[0]["pixel_values"][0]) for each in pixels]
+        given = self.model.get_input_embeddings(ids, values)
+        return language(
+            None,
+            inputs_embeds=mx.array(given.inputs_embeds),
+            per_layer_inputs=given.per_layer_inputs,
+            cache=cache,
+        ).logits
+
+
+_FAMILIES = {"qwen3_5": _Qwen, "gemma3": _Gemma3, "gemma4": _Gemma4}
 
 
 if __name__ == "__main__":
