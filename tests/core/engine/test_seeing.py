@@ -34,7 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("seeing")
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+# Three axes with recurrent layers, and masks with sliding windows; the others are in the sweeps.
+QUICK = ("qwen3_5", "gemma4 both ways")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(family, marks=() if family in QUICK else pytest.mark.sweep) for family in FAMILIES],
+)
 def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[Engine]:
     """An engine with a tiny model that sees, whose drafts were tried out."""
     write_seeing_model(folder / request.param, request.param)
