@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 from msgspec.structs import replace
 
@@ -17,8 +19,10 @@ from core.events import FIRST_IMAGE_ROW, Attachment, Finished, Generate, Grammar
 from core.kv.saved_files import SavedFiles
 from core.models.parts import rotations
 from core.settings import Settings, assign_all
+from tests.core.architectures import build
 from tests.core.engine.support import DRAFTING
-from tests.core.seeing import FAMILIES, image, write_seeing_model
+from tests.core.headed_models import PREFIX, raw_head
+from tests.core.seeing import FAMILIES, config_of, image, write_seeing_model
 from tests.core.toy import write_toy_model
 
 PENALTIES: tuple[dict[str, Any], ...] = (
@@ -263,6 +267,31 @@ def test_a_model_that_does_not_see_is_told(
     assert [change.used for change in finished.effective.changes] == ["not seen"]
     monkeypatch.undo()
     eyes.sees = None
+
+
+@pytest.mark.usefixtures("unlikely_guesses")
+def test_a_models_head_drafts_behind_images(tmp_path: Path, pictures: tuple[Image, ...]) -> None:
+    folder = tmp_path / "model"
+    write_seeing_model(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["mtp_num_hidden_layers"] = 1
+    (folder / "config.json").write_text(json.dumps(config))
+    raw = raw_head("qwen3_5", build(config_of("qwen3_5"), 1.6))
+    head = {PREFIX["qwen"] + name: mx.array(value) for name, value in raw.items()}
+    mx.save_safetensors(str(folder / "mtp.safetensors"), head)
+    engine = Engine()
+    engine.load(str(folder))
+    engine.loaded.eos = frozenset()
+    engine.try_out()
+    first = [_asked("What is it?", pictures[1])]
+    later = [*first, Message("assistant", "Yes."), _asked("And this?", pictures[0])]
+    for talk in (first, later):
+        expected = _answer(engine, talk, _settings(), isolated=True)[0]
+        found, finished = _answer(engine, talk, _settings("mtp"))
+        assert found == expected
+        assert finished.stats.drafted > 0
+        assert not finished.effective.changes
+    engine.unload()
 
 
 def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...]) -> None:
