@@ -309,7 +309,7 @@ class ChatOrigins:
 
 
 # A note cannot be in a fenced block, nor inside code in a line.
-_CODE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^(`{3,}+|~{3,}+).*?(?:^\1|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
 def run_note(origins: AnswerOrigins, run: Run) -> str:
