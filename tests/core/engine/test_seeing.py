@@ -19,6 +19,7 @@ from core.events import FIRST_IMAGE_ROW, Attachment, Finished, Generate, Grammar
 from core.kv.saved_files import SavedFiles
 from core.models.parts import rotations
 from core.settings import Settings, assign_all
+from tests.core import seeing
 from tests.core.architectures import build
 from tests.core.engine.support import DRAFTING
 from tests.core.headed_models import PREFIX, raw_head
@@ -228,6 +229,27 @@ def test_what_does_not_apply_to_images_is_told(
     changes = {change.setting: change for change in finished.effective.changes}
     assert changes["draft_model.model"].used == "none"
     assert "does not see" in changes["draft_model.model"].reason
+
+
+def test_a_chat_with_images_keeps_its_cache_in_full_precision(
+    tmp_path: Path, pictures: tuple[Image, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of("qwen3_5")  # with heads that can be quantised
+    config["text_config"]["head_dim"] = 32
+    config["text_config"]["rope_parameters"]["mrope_section"] = [4, 4, 4]
+    monkeypatch.setattr(seeing, "config_of", lambda family: config)
+    write_seeing_model(tmp_path / "model")
+    engine = Engine()
+    assert not engine.load(str(tmp_path / "model")).kv_why_not
+    engine.loaded.eos = frozenset()
+    short: dict[str, Any] = {"sampling.max_tokens": 4}
+    talk = [_asked("See.", pictures[0])]
+    found, finished = _answer(engine, talk, _settings("off", **short, **{"kv.bits": "8"}))
+    (change,) = finished.effective.changes
+    assert (change.setting, change.used) == ("kv.bits", "off")
+    assert "images" in change.reason
+    assert found == _cold(engine, talk, _settings("off", **short))
+    engine.unload()
 
 
 def test_a_full_context_drops_the_oldest_images_first(engine: Engine, pictures: tuple[Image, ...]) -> None:
