@@ -19,8 +19,9 @@ class Automaton:
         self._ids = ids
         self._words = len(ids)
         self._links = array("i", [-1]) * (self._words + 1)
-        self._lengths = array("i", range(self._words + 1))
-        self._firsts = array("i", range(self._words + 1))
+        # Of a beginning of the document both are its number of words; set when it is added.
+        self._lengths = array("i", [0]) * (self._words + 1)
+        self._firsts = array("i", [0]) * (self._words + 1)
         self._more: dict[int, dict[int, int]] = {}
         self.built = 0
 
@@ -35,6 +36,7 @@ class Automaton:
     def _add(self, at: int) -> None:
         ids, links, more, total = self._ids, self._links, self._more, self._words
         word, new = ids[at], at + 1
+        self._lengths[new] = self._firsts[new] = new
         state = links[at]
         target = -1
         while state != -1:

@@ -22,11 +22,17 @@ _SCALE_NOTE = re.compile(
     r"|\b(?:in|en)\s(?:thousands|millions|tausend|millionen|tsd|mio|milliers)\b|単位",
     re.I,
 )
+_NO_LETTERS = re.compile(r"[\W_]+")
 # Between two looks at the clock.
-_SLICE_WORDS = 256
-_SLICE_CHARACTERS = 1000
+_SLICE_WORDS = 100
+_SLICE_CHARACTERS = 400
 # Of a run that occurs more often, the first places, and those nearest to what was read, are looked at.
 _MOST_PLACES = 64
+
+
+def _folded(text: str) -> str:
+    """The text in lower case, as long as it is: only İ has two characters there."""
+    return text.replace("İ", "i").lower()
 
 
 class Index:
@@ -46,6 +52,18 @@ class Index:
         self.complete = False
         # Numbers of words that also occur in lower case.
         self.lower: set[int] = set()
+        # Numbers of the words by their writing without accents.
+        self.without_accents: dict[str, int] = {}
+        # Whether the head of a table or a note says that figures are in thousands or millions.
+        self.names_scale = False
+        # First letters of the words in their case, and the numbers of these words in the text: of all words,
+        # and without short ones in lower case. Texts once the index is complete.
+        self.initials: list[tuple[str, Sequence[int]]] = []
+        # Letters and digits of `folded`.
+        self.squeezed = ""
+        self._letters: list[str] = []
+        self._longer = array("i")
+        self._squeezed: list[str] = []
         # By value, by (unit, is negative): where such a quantity begins and ends, ascending.
         self.values: dict[str, dict[tuple[str, bool], tuple[array[int], array[int]]]] = {}
         self._pending = words(text)
@@ -75,6 +93,11 @@ class Index:
         elif self._read_to < len(self.text):
             self._add_quantities()
         elif self._automaton.extend(_SLICE_WORDS):
+            every = "".join(self._letters)
+            longer = "".join([every[at] for at in self._longer])
+            self.initials = [(every, range(len(every))), (longer, self._longer)]
+            self.squeezed = "".join(self._squeezed)
+            self._letters, self._squeezed = [], []
             self.complete = True
 
     def _add(self, word: Word) -> None:
@@ -82,8 +105,13 @@ class Index:
         if number is None:
             number = self.ids[word.key] = len(self.ids)
             self.where.append(array("i"))
-        if number not in self.lower and self.text[word.start].islower():
+            self.without_accents[without_accents(word.key)] = number
+        letter = self.text[word.start]
+        if number not in self.lower and letter.islower():
             self.lower.add(number)
+        self._letters.append(letter)
+        if letter.isupper() or word.end - word.start > 3:
+            self._longer.append(len(self.sequence))
         self.where[number].append(len(self.sequence))
         self.sequence.append(number)
         self.starts.append(word.start)
@@ -101,6 +129,9 @@ class Index:
                 starts, ends = self.values.setdefault(value, {}).setdefault(key, (array("i"), array("i")))
                 starts.append(found.start)
                 ends.append(found.end)
+        piece = self.text[start:end]
+        self._squeezed.append(_NO_LETTERS.sub("", _folded(piece)))
+        self.names_scale = self.names_scale or _SCALE_NOTE.search(piece) is not None
         self._read_to = end
 
     @cached_property
@@ -109,36 +140,9 @@ class Index:
         return "\n".join(self.ids)
 
     @cached_property
-    def without_accents(self) -> dict[str, int]:
-        """Numbers of the words by their writing without accents."""
-        return {without_accents(key): number for key, number in self.ids.items()}
-
-    @cached_property
     def folded(self) -> str:
         """The text in lower case, as long as it is."""
-        return "".join(each.lower() if len(each.lower()) == 1 else each for each in self.text)
-
-    @cached_property
-    def names_scale(self) -> bool:
-        """Whether the head of a table or a note says that figures are in thousands or millions."""
-        return _SCALE_NOTE.search(self.text) is not None
-
-    @cached_property
-    def squeezed(self) -> str:
-        """Letters and digits of `folded`."""
-        return re.sub(r"[\W_]+", "", self.folded)
-
-    @cached_property
-    def initials(self) -> list[tuple[str, Sequence[int]]]:
-        """First letters of the words in their case, and the numbers of these words in the text: of all words,
-        and without short ones in lower case.
-        """
-        every = [(self.text[start], end - start) for start, end in zip(self.starts, self.ends)]
-        longer = [at for at, (letter, length) in enumerate(every) if letter.isupper() or length > 3]
-        return [
-            ("".join(letter for letter, _ in every), range(len(every))),
-            ("".join(every[at][0] for at in longer), longer),
-        ]
+        return _folded(self.text)
 
     @property
     def automaton(self) -> Automaton:

@@ -71,22 +71,30 @@ def names(part: Part, language: str, is_ordinary: Callable[[str], bool]) -> Iter
         return
     run: list[Token] = []
     for token in _tokens(part):
+        if token is None:
+            if run:
+                yield from _name(run, language, is_ordinary)
+                run = []
+            continue
         if run and not _joins(part.text[run[-1].end : token.start], token):
             yield from _name(run, language, is_ordinary)
             run = []
-        if _is_capitalised(token.text) or (run and token.text in CONNECTORS):
+        if run or token.text not in CONNECTORS:
             run.append(token)
-        elif run:
-            yield from _name(run, language, is_ordinary)
-            run = []
     yield from _name(run, language, is_ordinary)
 
 
-def _tokens(part: Part) -> Iterator[Token]:
+def _tokens(part: Part) -> Iterator[Token | None]:
+    """The capitalised words and connectors; None for any other words."""
     text = part.text
     label_end = len(text) if part.kind in ("heading", "row") else _label_end(text)
     last = None
     for match in _TOKEN.finditer(text):
+        word = match.group()
+        if not (_is_capitalised(word) or word in CONNECTORS):
+            last = match
+            yield None
+            continue
         between = text[last.end() if last else 0 : match.start()]
         if last is None:
             first = True
@@ -94,7 +102,7 @@ def _tokens(part: Part) -> Iterator[Token]:
             first = False
         else:
             first = _ENDS.search(between) is not None or _OPENS.search(between) is not None
-        yield Token(match.group(), *match.span(), first, match.start() < label_end)
+        yield Token(word, *match.span(), first, match.start() < label_end)
         last = match
 
 

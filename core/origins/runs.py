@@ -57,6 +57,7 @@ class Saved(NamedTuple):
     words: int
     states: tuple[tuple[int, int], ...]
     is_code: bool
+    settled: int
     matches: tuple[Match, ...]
     units: int
     lines: int
@@ -86,7 +87,8 @@ class Matcher:
             len(self.starts),
             tuple(self._states),
             self._is_code,
-            tuple(self.matches),
+            self.settled,
+            tuple(self.matches[self.settled :]),
             len(self._units),
             len(self._lines),
         )
@@ -97,8 +99,18 @@ class Matcher:
             del each[saved.words :]
         del self._halves[saved.words + 1 :], self._rares[saved.words + 1 :]
         del self._units[saved.units :], self._lines[saved.lines :]
-        self._states, self.matches = list(saved.states), list(saved.matches)
+        self._states = list(saved.states)
+        self.matches[saved.settled :] = saved.matches
         self._is_code = saved.is_code
+
+    @property
+    def settled(self) -> int:
+        """How many of the matches no further word can cut or replace: those before the open match."""
+        open_first = len(self.starts) - max((length for _, length in self._states), default=0)
+        count = len(self.matches)
+        while count and self.matches[count - 1].last >= open_first:
+            count -= 1
+        return count
 
     def add(
         self,
@@ -179,10 +191,14 @@ class Matcher:
 
     def _counted(self, match: Match) -> Match | None:
         """The match, cut to whole lines of code; None if it does not count."""
-        match = self._whole_lines(match)
         first, last = match.first, match.last + 1
         if first >= last or self._rares[last] == self._rares[first]:
             return None
+        if self._lines:
+            match = self._whole_lines(match)
+            first, last = match.first, match.last + 1
+            if first >= last or self._rares[last] == self._rares[first]:
+                return None
         if self._halves[last] - self._halves[first] >= _LEAST_HALVES:
             return match
         units = chain(_inside(self._units, match), _inside(self._lines, match))

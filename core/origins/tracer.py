@@ -36,7 +36,8 @@ class Tracer:
         self._matcher = Matcher(indexes)
         self._finder = FactFinder(indexes, question, earlier, self._read)
         self._facts: list[Fact] = []
-        self._runs: dict[Match, Run] = {}
+        self._runs: list[Run] = []  # of the settled matches
+        self._open: dict[Match, Run] = {}
 
     def extend(self, text: str, *, left_out: bool = False) -> None:
         """Add the next characters of the answer. `left_out`: they have no origins, as a typed edit."""
@@ -66,15 +67,20 @@ class Tracer:
         """Origins of the text so far, equal to those of a text that ends here."""
         if not self._indexes:
             return Origins()
+        settled = self._matcher.settled
+        for match in self._matcher.matches[len(self._runs) : settled]:
+            self._runs.append(self._open.get(match) or self._run(match))
         matcher, finder = self._matcher.save(), self._finder.save()
         facts = list(self._facts)
         if (part := self._splitter.open()) is not None:
             facts += self._traced(part)
         self._matcher.interrupt()
-        self._runs = {match: self._runs.get(match) or self._run(match) for match in self._matcher.matches}
+        self._open = {
+            match: self._open.get(match) or self._run(match) for match in self._matcher.matches[settled:]
+        }
         self._matcher.restore(matcher)
         self._finder.restore(finder)
-        return Origins(tuple(self._runs.values()), tuple(facts))
+        return Origins((*self._runs, *self._open.values()), tuple(facts))
 
     def _run(self, match: Match) -> Run:
         found: list[tuple[int, Place]] = []
