@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
+from core.origins.conversions import shares
 from core.origins.quantities import Quantity
 from core.origins.units import same_unit
 
@@ -16,11 +17,11 @@ _OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈+＋−–×x*·
 _MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
 
 
-def follows(what: Quantity, operands: Sequence[Quantity], text: str = "") -> bool:
+def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", sentence: str = "") -> bool:
     """Whether `what` is a result of two of `operands`, or the sum of some in a row, rounded as it is written.
 
     Units must agree: of a sum, all are the same or missing; percentages come of ratios. `text`: of the part,
-    in which an equation may give the operators.
+    in which an equation may give the operators. `sentence`: it may name a share of one operand in words.
     """
     if what.kind not in ("number", "amount"):
         return False
@@ -32,6 +33,11 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "") -> boo
             for value in (*what.values, *what.parts)
             if _is_number(value)
         )
+    for each, factor in product(chosen, shares(sentence)):
+        if _is_number(each.values[0]) and same_unit(what.unit, each.unit):
+            part = float(each.values[0]) * factor
+            if any(_agrees(value, part, is_share=False) for value in what.values if _is_number(value)):
+                return True
     return any(
         _agrees(value, result, is_share=what.unit == "%")
         for value in (*what.values, *what.parts)
@@ -73,7 +79,11 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
             yield from (a * b / 100, a * (100 - b) / 100, a * (100 + b) / 100)
         if b and unit == "%" and _are_same((of_a, of_b)):
             yield from (100 * a / b, abs(100 * (a - b) / b))
-        if b and unit != "%" and (unit in (of_a, "") or not of_a):
+        if (
+            b
+            and unit != "%"
+            and (unit in (of_a, "") or not of_a or (unit == "times" and same_unit(of_a, of_b)))
+        ):
             yield a / b
     if unit in _MINUTES:
         times = [_minutes(each.values[0]) for each in operands if each.kind == "time"]

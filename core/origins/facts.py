@@ -9,16 +9,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from core.origins.computing import follows
+from core.origins.conversions import is_about, is_share, total
 from core.origins.index import Index
 from core.origins.lexicon import COUNTED, DECIMAL_MARKS, TELLING
 from core.origins.names import Name, names
 from core.origins.numerals import ONES, is_ordinal
 from core.origins.parts import Part, quotations
 from core.origins.quantities import Quantity, is_list_marker, quantities
-from core.origins.standing import Read, Standing, of_identifier, of_name, of_quantity, of_quotation
+from core.origins.references import NUMBERED, SIGN, as_reference
+from core.origins.standing import (
+    Read,
+    Standing,
+    of_identifier,
+    of_name,
+    of_quantity,
+    of_quotation,
+    of_rounded,
+)
 from core.origins.types import Fact, FactKind, FactState, Origins, Place
 from core.origins.words import words
 
@@ -33,6 +46,19 @@ _IDENTIFIER = re.compile(
 _QUANTITY_LIKE = re.compile(
     r"\d{1,2}h\d\d|\d[\d.,:]*(?:/[A-Za-zäöü²³]{1,6}|-?[a-z]{1,20}|-?[A-Z]{1,2}|[A-Z][A-Z]?/[a-z]|%|-[A-Za-z]{3,}(?:-[A-Za-z]+)*|x\d+)|[a-z]{2,12}-\d+s?|\d+-\d+[a-z]*"
 )
+_SHORT_REFERENCE = re.compile(r"(?:Arts?|Abs|Nr|No|Secs?|Ziff|Par)\.\d{1,4}", re.I)
+# Standards, bank accounts, and phone or account numbers in groups.
+_GROUPED = re.compile(
+    r"(?<![^\W_])(?:(?:(?:EN|ISO|IEC|DIN|IEEE|RFC|ANSI|ASTM|VDE|NF|JIS|BS|UL)[ \u00a0/-]){1,3}"
+    r"\d{2,6}(?:[-–:]\d{1,6}){0,4}"
+    r"|[A-Z]{2}\d{2}(?:[ \u00a0][A-Z0-9]{4}){3,7}(?:[ \u00a0][A-Z0-9]{1,3})?"
+    r"|0\d{1,5}(?:[ \u00a0]\d{2,5}){3,7})(?![^\W_]|[.,]\d)"
+)
+# A range, whose first number has the unit of the second one.
+_TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
+# Figures of units and calendars that need no source.
+_CONSTANTS = frozenset(("7", "12", "24", "52", "60", "100", "365", "366", "1000"))
+_CONSTANT_UNITS = ("", "day", "hour", "minute", "month", "week")
 _STRUCTURE = re.compile(
     r"(?:\[\^?\d{1,3}\]|\]\([^()\s]{0,1000}\)?|</?[A-Za-z][^<>]{0,200}>"
     r"|^[\s>#*_-]{0,16}(?:(?:step|part|point|option|question|example|phase|schritt|punkt|teil|frage|étape|partie|point"
@@ -41,7 +67,10 @@ _STRUCTURE = re.compile(
 )
 _HEADING_NUMBER = re.compile(r"^[\s>#*_]{0,16}\d{1,3}(?:\.\d{1,3}){0,3}[.):]?(?=[\s*_])")
 _ENUMERATOR = re.compile(r"(?<!\S)\((\d{1,2})\)(?=\s)")
-_SENTENCE_END = re.compile(r"[.!?;](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？；\n]")
+_SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？\n]")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CLAUSE = re.compile(r"[^.,;:!?()\n]*")
+_JOINED = re.compile(r"[ \u00a0]?(?:(?:and|und|et) )?")
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
 _TELLS = {
@@ -103,7 +132,7 @@ class FactFinder:
             self._ordinary.popitem()
 
     def _hear(self, text: str) -> None:
-        for word in re.findall(r"[^\W\d_]+", text):
+        for word in _LETTERS.findall(text):
             if word.islower():
                 self._ordinary.setdefault(word)
             for language in _TELLS.get(word.lower(), ()):
@@ -154,11 +183,16 @@ class FactFinder:
                 expected += 1
         if part.kind != "code":
             yield from self._quotations(text)
+        for match in _GROUPED.finditer(text):
+            if not _overlaps(taken, *match.span()):
+                taken.append(match.span())
+                key = "identifier " + match.group().lower()
+                yield Found(*match.span(), "identifier", key, match.group())
         for match in _IDENTIFIER.finditer(text):
             if not _overlaps(taken, *match.span()) and (each := _identifier(match)) is not None:
                 taken.append(match.span())
                 yield each
-        for quantity in quantities(text, marks=DECIMAL_MARKS.get(self._language, ",.")):
+        for quantity in self._quantities(text):
             if not _overlaps(taken, quantity.start, quantity.end) and self._is_fact(quantity, part):
                 taken.append((quantity.start, quantity.end))
                 kind: FactKind = "date" if quantity.kind in ("date", "time") else quantity.kind  # type: ignore[assignment]
@@ -169,6 +203,29 @@ class FactFinder:
             if not _overlaps(taken, name.start, name.end):
                 yield Found(name.start, name.end, "name", "name " + " ".join(name.tokens).lower(), name)
 
+    def _quantities(self, text: str) -> Iterator[Quantity]:
+        """Quantities of a part; the first number of a range has the unit of the second one."""
+        found = [
+            as_reference(text, each)
+            for each in quantities(text, marks=DECIMAL_MARKS.get(self._language, ",."))
+        ]
+        for each, behind in zip_longest(found, found[1:]):
+            if (
+                behind is None
+                or each.kind != "number"
+                or each.unit
+                or not each.values[0].isdigit()
+                or not _TO.fullmatch(text, each.end, behind.start)
+            ):
+                yield each
+            elif behind.unit and behind.unit != NUMBERED and behind.kind in ("number", "amount"):
+                yield replace(each, unit=behind.unit, kind=behind.kind)
+            elif behind.kind == "time" and (hour := int(each.values[0])) < 24 and ":00" in behind.values[0]:
+                times = (f"t{hour:02}:00", f"t{(hour + 12) % 24:02}:00")
+                yield replace(each, kind="time", values=times)
+            else:
+                yield each
+
     def _quotations(self, text: str) -> Iterator[Found]:
         for start, end in quotations(text):
             keys = [word.key for word in words(text[start:end])]
@@ -177,16 +234,19 @@ class FactFinder:
 
     def _is_fact(self, quantity: Quantity, part: Part) -> bool:
         text, word = part.text, part.text[quantity.start : quantity.end].lower()
+        if quantity.values[0].startswith(SIGN):
+            return True
         if is_list_marker(text, quantity):
             return False
         if part.kind == "code":
             return not quantity.is_word and len(quantity.values[0].replace(".", "")) > 1
-        if word in ("half", "halves", "hälfte", "moitié"):
+        if is_share(word) or word in ("first year", "first month", "first day"):
             return False
         if quantity.is_word and (word.split()[0] in ONES or (not quantity.unit and is_ordinal(word))):
             return False
         if quantity.kind == "number" and not quantity.unit:
-            following = re.findall(r"[^\W\d_]+", text[quantity.end : quantity.end + 40])[:3]
+            clause = _CLAUSE.match(text, quantity.end, quantity.end + 40)
+            following = _LETTERS.findall(clause.group() if clause else "")[:3]
             return not any(each.lower() in COUNTED for each in following)
         return True
 
@@ -203,9 +263,37 @@ class FactFinder:
             self._known[key] = self._given(found)
         if (known := self._known[key]) is not None:
             return known
+        if isinstance(found.what, Quantity) and (place := self._rephrased(found, found.what, part, others)):
+            return ("document" if place[1] else "skipped"), place[0]
         if isinstance(found.what, Quantity) and self._is_computed(found, found.what, part, others):
             return "computed", None
         return "nowhere", None
+
+    def _rephrased(
+        self, found: Found, what: Quantity, part: Part, others: Sequence[Found]
+    ) -> tuple[Place, bool] | None:
+        """The place of a figure that the answer rounds and says so, or of which it is a part, and whether it
+        was read: 1 hour 30 minutes are 90 minutes.
+        """
+        if what.kind not in ("number", "amount"):
+            return None
+        looked: list[Quantity] = []
+        if what.unit:
+            for one, two in pairwise(each.what for each in others if isinstance(each.what, Quantity)):
+                if what in (one, two) and _JOINED.fullmatch(part.text, one.end, two.start):
+                    both = total([(one.values[0], one.unit), (two.values[0], two.unit)])
+                    if both:
+                        looked.append(replace(what, values=both[:1], unit=both[1]))
+        is_rounded = is_about(part.text, what.start)
+        for source, index in enumerate(self._indexes):
+            read = self._read[source]
+            standings = [of_quantity(each, index, read) for each in looked]
+            if is_rounded:
+                standings.append(of_rounded(what, index, read))
+            for each in standings:
+                if each.span:
+                    return Place(source, *each.span), each.was_read
+        return None
 
     def _given(self, found: Found) -> tuple[FactState, Place | None] | None:
         """The state of a fact that stands in a source, a message or an earlier answer; None for others."""
@@ -247,9 +335,15 @@ class FactFinder:
             and start <= other.start
             and other.end <= end
             and other is not found
-            and self._is_given(other)
+            and (_is_constant(other.what) or self._is_given(other))
         ]
-        return follows(what, operands, part.text)
+        if all(_is_constant(each) for each in operands):
+            return False
+        return follows(what, operands, part.text, part.text[start:end])
+
+
+def _is_constant(what: Quantity) -> bool:
+    return what.values[0] in _CONSTANTS and what.unit in _CONSTANT_UNITS
 
 
 def _overlaps(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
@@ -269,7 +363,7 @@ def _identifier(match: re.Match[str]) -> Found | None:
             else None
         )
     if "@" not in text and "://" not in text and not text.startswith("www."):
-        if _QUANTITY_LIKE.fullmatch(text):
+        if _QUANTITY_LIKE.fullmatch(text) or _SHORT_REFERENCE.fullmatch(text):
             return None
         if not any(each.isalpha() for each in text) and any(each.kind == "date" for each in quantities(text)):
             return None

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from core.origins.automaton import Automaton
+from core.origins.lexicon import DECIMAL_MARKS, TELLING
 from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
+from core.origins.references import as_reference, headings
 from core.origins.words import Word, without_accents, words
 
 # Marks between a cell's border and its words.
@@ -22,6 +24,9 @@ _SCALE_NOTE = re.compile(
     r"|\b(?:in|en)\s(?:thousands|millions|tausend|millionen|tsd|mio|milliers)\b|単位",
     re.I,
 )
+_FRACTION = re.compile(r"\d{1,9}([,.])\d{1,2}(?![\d.,]|[ \u00a0]Uhr)")
+# Words that tell the language of a text.
+_LEAST_TELLING = 10
 _NO_LETTERS = re.compile(r"[\W_]+")
 # Between two looks at the clock.
 _SLICE_WORDS = 100
@@ -62,6 +67,8 @@ class Index:
         # Letters and digits of `folded`.
         self.squeezed = ""
         self._letters: list[str] = []
+        # Numbers with a fraction of one or two digits, by its mark.
+        self._fractions = {",": 0, ".": 0}
         self._longer = array("i")
         self._squeezed: list[str] = []
         # By value, by (unit, is negative): where such a quantity begins and ends, ascending.
@@ -110,6 +117,8 @@ class Index:
         if number not in self.lower and letter.islower():
             self.lower.add(number)
         self._letters.append(letter)
+        if letter.isdigit() and (fraction := _FRACTION.match(self.text, word.start, word.end + 5)):
+            self._fractions[fraction[1]] += 1
         if letter.isupper() or word.end - word.start > 3:
             self._longer.append(len(self.sequence))
         self.where[number].append(len(self.sequence))
@@ -122,17 +131,41 @@ class Index:
         end = len(self.text)
         if most < end:
             end = self.text.rfind("\n", start, most) + 1 or self.text.rfind(" ", start, most) + 1 or most
-        for found in quantities(self.text, start, end):
-            unit = LIST_MARKER if is_list_marker(self.text, found) else found.unit
+        for found in quantities(self.text, start, end, marks=self.marks):
+            is_marker = is_list_marker(self.text, found)
+            named = found if is_marker else as_reference(self.text, found)
+            if named is not found:
+                self._add_value(named.values[0], ("", False), found.start, found.end)
+            unit = LIST_MARKER if is_marker else found.unit
             for value in (*found.values, *found.parts):
                 key = (unit if value in found.values else PART, found.is_negative)
-                starts, ends = self.values.setdefault(value, {}).setdefault(key, (array("i"), array("i")))
-                starts.append(found.start)
-                ends.append(found.end)
+                self._add_value(value, key, found.start, found.end)
+        for value, first, last in headings(self.text, start, end):
+            self._add_value(value, ("", False), first, last)
         piece = self.text[start:end]
         self._squeezed.append(_NO_LETTERS.sub("", _folded(piece)))
         self.names_scale = self.names_scale or _SCALE_NOTE.search(piece) is not None
         self._read_to = end
+
+    @cached_property
+    def marks(self) -> str:
+        """Marks of decimal fractions: those of the text's language, both if the text also has others."""
+        counts = {
+            language: sum(self.count(word) for word in telling) for language, telling in TELLING.items()
+        }
+        language = max(counts, key=lambda each: counts[each])
+        mark = DECIMAL_MARKS[language]
+        return mark if counts[language] >= _LEAST_TELLING and not self._fractions[",."[mark == ","]] else ",."
+
+    def _add_value(self, value: str, key: tuple[str, bool], start: int, end: int) -> None:
+        starts, ends = self.values.setdefault(value, {}).setdefault(key, (array("i"), array("i")))
+        starts.append(start)
+        ends.append(end)
+
+    @cached_property
+    def numbers(self) -> list[tuple[float, str]]:
+        """The values that are numbers, ascending."""
+        return sorted((float(value), value) for value in self.values if value.replace(".", "", 1).isdigit())
 
     @cached_property
     def vocabulary(self) -> str:

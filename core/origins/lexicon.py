@@ -18,6 +18,7 @@ FUNCTION_WORDS = _listed(
     vor zu zum zur zwischen es er sie wir ihr ich sein seine ihre ist sind war waren wird werden hat haben
     hatte kann können muss müssen soll sollen darf dürfen nicht kein keine alle jede jeder jedes diese
     dieser dieses dieses welche was wer wie wo warum ja nein auch nur noch schon sowie laut gemäß falls
+    diesen diesem jenen jenem jener jenes jeden jedem welcher welchen welches allen aller solche solchen
     sofern sobald zudem außerdem daher damit dabei dafür hierbei jedoch dort hier le la les l un une des du
     de d et ou mais si quand lorsque comme à au aux dans par pour sur sous avec sans vers chez entre il elle
     ils elles nous vous je on ce cet cette ces son sa ses leur leurs notre votre est sont était étaient sera
@@ -65,7 +66,11 @@ COMMON = _listed(
     japanese spanish chinese italian dutch russian latin internet web markdown mr mrs ms abschnitt absatz
     artikel kapitel seite seiten tabelle abbildung anhang anlage punkt ziffer paragraf nummer schritt frage
     antwort beispiel hinweis dokument christmas easter section chapitre annexe tableau étape remarque
-    exemple réponse am pm etc eg ie vs id utc gmt cet cest mez mesz bst"""
+    exemple réponse am pm nr abs ziff art etc eg ie vs id utc gmt cet cest mez mesz bst"""
+)
+# Of several words, and dates in their languages.
+HOLIDAYS = frozenset(
+    ("new year", "new year day", "christmas eve", "christmas day", "boxing day", "good friday")
 )
 GERMAN_COMMON = _listed(
     """beispiel ende anfang mitte jahr jahre tag tage monat monate woche wochen stunde stunden uhr teil euro
@@ -104,9 +109,10 @@ TELLING = {
 # Marks of decimal fractions; the other one separates thousands.
 DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ","}
 _DAYS = (
-    "monday montag lundi", "tuesday dienstag mardi", "wednesday mittwoch mercredi",
-    "thursday donnerstag jeudi", "friday freitag vendredi", "saturday samstag sonnabend samedi",
-    "sunday sonntag dimanche",
+    "monday montag lundi 月曜", "tuesday dienstag mardi 火曜", "wednesday mittwoch mercredi 水曜",
+    "thursday donnerstag jeudi 木曜",
+    "friday freitag vendredi 金曜", "saturday samstag sonnabend samedi 土曜",
+    "sunday sonntag dimanche 日曜",
 )  # fmt: skip
 # Names of places in other languages.
 _PLACES = (
@@ -120,6 +126,9 @@ _PLACES = (
     "austria österreich autriche", "italy italien italie", "spain spanien espagne", "japan japon 日本",
     "netherlands niederlande pays-bas", "belgium belgien belgique", "poland polen pologne",
     "europe europa",
+    "china chine chinesisch 中国", "sweden schweden suède",
+    "denmark dänemark danemark", "norway norwegen norvège",
+    "hungary ungarn hongrie", "greece griechenland grèce", "turkey türkei turquie", "england angleterre",
     "tokyo tokio 東京", "osaka 大阪", "kyoto 京都",
     "bavaria bayern bavière", "rhine rhein rhin", "danube donau",
 )  # fmt: skip

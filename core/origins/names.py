@@ -17,6 +17,7 @@ from core.origins.lexicon import (
     CONNECTORS,
     FUNCTION_WORDS,
     GERMAN_COMMON,
+    HOLIDAYS,
     LABELS,
     STARTERS,
     TITLES,
@@ -153,7 +154,10 @@ def _name(run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -
         return
     if run[0].first and len(run) == 1 and not inner:
         return
-    if all(each.text.lower() in COMMON for each in named):
+    if (
+        all(each.text.lower() in COMMON for each in named)
+        or " ".join(each.text for each in named).lower() in HOLIDAYS
+    ):
         return
     yield Name(run[0].start, run[-1].end, tuple(each.text for each in named))
 

@@ -83,7 +83,7 @@ _DIGITS = rf"""
       (?(half)|(?(point)(?!)|(?(minute)|(?!))))
 """
 _NUMERAL = rf"""(?P<before>(?<![\w]){BEFORE}[ \u00a0\u202f]?(?P<minus2>[-−](?=\d))?)?
-      (?<![A-Za-z_\d])(?<!\d[.,])(?P<number>{_NUMBER})(?P<large>[{KANJI}][{KANJI}\d]{{0,12}})?
+      (?<![A-Za-z_\d])(?<!\d[.,])(?P<number>{_NUMBER})(?P<large>[{KANJI}](?:[{KANJI}\d]|[,，](?=\d{{3}}(?!\d))){{0,12}})?
       (?P<scale>{SCALE})?"""
 _JAPANESE = rf"""
     (?:(?P<era>令和|平成|昭和)\s?)?(?<!\d)(?P<jy>(?:\d{{1,4}}|元|[{KANJI}]{{1,4}}))年(?!間|以|目|度)
@@ -92,10 +92,11 @@ _JAPANESE = rf"""
   | (?P<jhalf>午前|午後)?(?<!\d)(?P<jh>\d{{1,2}}|[{KANJI}]{{1,3}})時(?!間|代|点)
       (?:(?P<jmin>\d{{1,2}}|[{KANJI}]{{1,3}})分|(?P<jhalfhour>半))?"""
 _LETTERS = rf"""
-    (?P<month2>{_M})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d)
+    (?P<month2>{_M})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d|-[^\W\d_])
       (?:,?[ \u00a0]+(?P<year2>{_Y}))?
   | (?P<month3>{_M})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
   | (?P<words>{_CARDINALS}|{_ORDINALS})(?![^\W_])
+  | (?P<twice>twice)(?![^\W_])
   | (?P<halves>half|halves|Hälfte|moitié)(?![^\W_])
   | (?P<german>(?:{_GERMAN})[^\W\d_]{{0,40}})(?P<gscale>[ ](?:Million|Milliarde)(?:en)?\b)?
 """
@@ -226,8 +227,12 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
         return _of_number_words(match)
     if get["halves"]:
         return Quantity(*match.span(), "number", ("50",), ("0.5",), "%", is_word=True)
+    if get["twice"]:
+        return Quantity(*match.span(), "number", ("2",), (), "times", is_word=True)
     if get["german"]:
         value = of_german(get["german"])
+        if value and get["german"].lower().endswith("mal"):
+            return Quantity(*match.span(), "number", (value,), (), "times", is_word=True)
         if value and get["gscale"]:
             value = written(Decimal(value).scaleb(9 if "illiard" in get["gscale"] else 6))
         return _worded(match, value)
@@ -268,7 +273,9 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
     if not behind:
         end = number_end
     parts: tuple[str, ...] = ()
-    values = readings(literal, marks)
+    is_amount = bool({before, behind} & CURRENCIES)
+    # An amount of money seldom has a fraction of three digits.
+    values = readings(literal, ",." if is_amount else marks)
     if match["large"]:
         value = of_kanji(literal + match["large"])
         values, parts = (value,) if value else values, values
@@ -284,7 +291,7 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         end, behind = match.end(), ""
     sign = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
     start = sign.start() if sign else match.start()
-    kind: QuantityKind = "amount" if {before, behind} & CURRENCIES else "number"
+    kind: QuantityKind = "amount" if is_amount else "number"
     return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
 
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from core.origins.conversions import converted, rounds_to
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
 from core.origins.quantities import LIST_MARKER, PART, Quantity, quantities
-from core.origins.units import CURRENCIES, has_unit, same_unit
+from core.origins.references import NUMBERED, SIGN, roman
+from core.origins.units import CURRENCIES, PHYSICAL, has_unit, same_unit, unit_of
 from core.origins.words import without_accents, words
 
 Read = Sequence[tuple[int, int]] | None
@@ -38,7 +40,11 @@ _LONG_NUMBER = 7
 # Words from one part of a name to the next in a source.
 _NEAR_WORDS = 3
 _MOST_PAIRS = 1000
+_BETWEEN_PAIR = 5  # characters
 _ENDINGS = ("s", "es", "n", "en", "r", "e")
+
+
+_BODY = re.compile(r"^[A-Z]{2,5}[ /-](?=[A-Z]{2,5}[ /-])")
 
 
 class Standing(NamedTuple):
@@ -73,10 +79,12 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
         for unit, is_negative in sorted(kept, key=lambda key: _ORDER.get(key[0], key[0] != what.unit)):
             if what.is_negative and not is_negative:
                 continue
+            if what.unit == NUMBERED and unit not in ("", LIST_MARKER):
+                continue
             starts: Sequence[int]
             ends: Sequence[int]
             starts, ends = kept[unit, is_negative]
-            if what.unit and not same_unit(what.unit, unit):
+            if what.unit not in ("", NUMBERED) and not same_unit(what.unit, unit):
                 if unit:
                     continue
                 spots = [
@@ -89,11 +97,67 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
             if found.was_read:
                 return found
             best = best if best.span else found
+    if best.span is None and what.values[0].startswith(SIGN):
+        return of_words([roman(what.values[0])], index, read)
+    if best.span is None and what.unit and (found := _converted(what, index, read)).span:
+        return found
     if best.span is None and what.kind in ("number", "amount"):
         return _in_scale(what, index, read) if what.parts else _of_digits(what, index, read)
     if best.span is None and what.kind == "date":
         return _of_date(what, index, read)
     return _of_hour(what, index, read) if best.span is None and what.kind == "time" else best
+
+
+def _converted(what: Quantity, index: Index, read: Read) -> Standing:
+    """The same in another unit: 24 months are two years, 90 minutes 1 h 30."""
+    for value in what.values:
+        if not value.replace(".", "", 1).isdigit():
+            continue
+        for other, unit in converted(value, what.unit):
+            if spots := index.values.get(other, {}).get((unit, False)):
+                return first_read(*spots, read)
+        for other, unit in ((value, what.unit), *converted(value, what.unit)):
+            if unit == "minute" and other.isdigit() and int(other) >= 60:
+                hours, minutes = divmod(int(other), 60)
+                for start, end in zip(
+                    *index.values.get(f"t{hours:02}:{minutes:02}", {}).get(("", False), ((), ()))
+                ):
+                    if "h" in index.text[start:end].lower():
+                        return first_read([start], [end], read)
+                if found := _pair(index, (str(hours), "hour"), (str(minutes), "minute")):
+                    return first_read([found[0]], [found[1]], read)
+            if unit == "month" and other.isdigit() and int(other) > 12 and int(other) % 12:
+                years, months = divmod(int(other), 12)
+                if found := _pair(index, (str(years), "year"), (str(months), "month")):
+                    return first_read([found[0]], [found[1]], read)
+    return NOWHERE
+
+
+def _pair(index: Index, one: tuple[str, str], two: tuple[str, str]) -> tuple[int, int] | None:
+    """Where two quantities follow each other: 1 hour and 30 minutes."""
+    starts, ends = index.values.get(one[0], {}).get((one[1], False), ((), ()))
+    others, lasts = index.values.get(two[0], {}).get((two[1], False), ((), ()))
+    for start, end in zip(starts[:_MOST_SPOTS], ends):
+        at = bisect_left(others, end)
+        if at < len(others) and others[at] - end <= _BETWEEN_PAIR:
+            return start, lasts[at]
+    return None
+
+
+def of_rounded(what: Quantity, index: Index, read: Read) -> Standing:
+    """A more precise quantity that `what` rounds."""
+    for value in what.values:
+        if not value.replace(".", "", 1).isdigit():
+            continue
+        wanted = float(value)
+        first = bisect_left(index.numbers, (0.94 * wanted, ""))
+        last = bisect_left(index.numbers, (1.07 * wanted, ""))
+        for precise, text in index.numbers[first:last][:_MOST_PAIRS]:
+            if rounds_to(value, precise):
+                exact = Quantity(what.start, what.end, what.kind, (text,), (), what.unit, what.is_negative)
+                if (found := of_quantity(exact, index, read)).span:
+                    return found
+    return NOWHERE
 
 
 def _in_scale(what: Quantity, index: Index, read: Read) -> Standing:
@@ -130,12 +194,28 @@ def _can_have(text: str, start: int, end: int, unit: str) -> bool:
     """Whether a number without a unit can have `unit`: in a table, in a range, or a few words before it."""
     behind = text[end : end + _UNIT_CHARACTERS]
     if _is_cell(text, start, end):
-        return True
+        return _may_have_cell(text, start, unit)
     if unit in CURRENCIES and _CENTS.search(text, max(0, end - 4), end):
         return True
     if (other := _RANGE.match(behind)) is not None and has_unit(behind[other.end() :], unit, 0):
         return True
     return has_unit(_CLAUSE_END.split(behind, maxsplit=1)[0], unit, _WORDS_BETWEEN)
+
+
+def _may_have_cell(text: str, start: int, unit: str) -> bool:
+    """False if the head of the cell's column names another unit."""
+    if unit not in PHYSICAL:
+        return True
+    line = text.rfind("\n", 0, start) + 1
+    column = text.count("|", line, start)
+    rule = max(text.rfind("\n|-", 0, line), text.rfind("\n| -", 0, line), text.rfind("\n|:", 0, line))
+    if not column or rule < 0 or "\n\n" in text[rule:line]:
+        return True
+    cells = text[text.rfind("\n", 0, rule) + 1 : rule].split("|")
+    if column >= len(cells):
+        return True
+    named = {unit_of(" " + word.strip("()[],")) for word in cells[column].split()} & PHYSICAL
+    return not named or any(same_unit(unit, each) or same_unit(each, unit) for each in named)
 
 
 def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
@@ -199,7 +279,10 @@ def of_identifier(text: str, index: Index, read: Read) -> Standing:
     if at >= 0:
         return first_read([at], [at + len(text)], read)
     letters = re.sub(r"[\W_]", "", text.lower())
-    return _of_groups(letters, index, read) if len(letters) >= _LONG_NUMBER else NOWHERE
+    if len(letters) >= _LONG_NUMBER and (found := _of_groups(letters, index, read)).span:
+        return found
+    shorter = _BODY.sub("", text)  # DIN EN 60335 is EN 60335
+    return of_identifier(shorter, index, read) if shorter != text else NOWHERE
 
 
 def of_quotation(text: str, index: Index, read: Read) -> Standing:
@@ -233,6 +316,11 @@ def _word_places(key: str, index: Index, language: str) -> Sequence[int] | None:
     for form in _forms(key):
         if form in index.ids:
             return index.where[index.ids[form]]
+    for form in ALSO_CALLED.get(key, ()):
+        if form[0] > "\u3000":
+            begins = index.places([index.ids.get(each, -1) for each in form])
+            if begins:
+                return begins
     if (number := index.without_accents.get(without_accents(key))) is not None:
         return index.where[number]
     if language == "de" and len(key) > 3 and (at := index.vocabulary.find(key)) >= 0:

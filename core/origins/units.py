@@ -69,6 +69,7 @@ rpm
 dpi
 ppm
 db
+times mal fois 回
 people persons personen personnes 人 名
 """
 _CANONICAL = {
@@ -94,6 +95,12 @@ BEHIND = (
 )
 BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|￥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
 
+_LONG_NAME = 4  # letters
+# Units that a table's head names for its cells.
+PHYSICAL = frozenset(
+    ("mm", "cm", "m", "km", "kg", "g", "mg", "t", "l", "ml", "°c", "°f", "%", "w", "kw", "mw", "v", "bar",
+     "m²", "m³", "eur", "usd", "gbp", "jpy", "chf")
+)  # fmt: skip
 CURRENCIES = frozenset(("eur", "usd", "gbp", "jpy", "chf", "pence", "cent"))
 # Names of powers of ten after a number, with the exponents they can stand for.
 _SCALES = {
@@ -143,7 +150,9 @@ def has_unit(text: str, unit: str, words: int) -> bool:
             end = at + len(name)
             if not name[0].isalpha() or ord(name[0]) > 0x3000:
                 return True
-            if not (folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum()):
+            # Operating hours may be one word: Betriebsstunden.
+            begins = len(name) >= _LONG_NAME or not folded[max(0, at - 1) : at].isalnum()
+            if begins and not folded[end : end + 1].isalnum():
                 return True
             at = folded.find(name, end)
     return False

@@ -88,7 +88,7 @@ NOWHERE = {
     ],
     "Quiet hours start at 9 pm or 22:30.": ["9 pm", "22:30"],
     "Give notice four months before, or nine weeks.": ["four months", "nine weeks"],
-    "The X-501 has firmware v2.3.2 (ISO 9001).": ["X-501", "v2.3.2", "ISO", "9001"],
+    "The X-501 has firmware v2.3.2 (ISO 9001).": ["X-501", "v2.3.2", "ISO 9001"],
     "Write to schmidt@lindenhof.example or call +49 89 7654321.": [
         "schmidt@lindenhof.example", "+49 89 7654321",
     ],
@@ -149,3 +149,108 @@ def test_another_quantity_stands_nowhere(document: str, answer: str, wrong: list
 @pytest.mark.parametrize("answer", NOWHERE)
 def test_what_stands_nowhere_is_marked(answer: str) -> None:
     assert marked(answer, RULES) == NOWHERE[answer]
+
+
+REFERENCES = """# § 9 Dogs
+
+Section 4.2 and Article 12 (3) apply; see clauses 5, 6 and 7. Art. 12 Abs. 4 gilt. 第8条 applies.
+
+## 4.10 Notice
+
+11. A room has 21 m² and 23 windows, for 24 months. House No. 17 was built on 26 May 2019.
+"""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "See § 9, section 4.2 and Section 4.10.",
+        "Article 12, Art. 12 and Clause 7; clauses 5 to 6; Section 11; Section 4.",
+        "Siehe § 9, Artikel 12, Abs. 4 und Abschnitt 4.10.",
+        "Voir l'article 12, la section 4.2 et le chapitre 4.",
+        "第8条と第9条、第12条を参照。",
+        "House number 17, no. 23.",
+    ],
+)
+def test_a_reference_stands_where_the_document_has_its_number_as_one(answer: str) -> None:
+    assert marked(answer, REFERENCES) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ("See § 21, Section 4.3, Art. 24 and Clause 23.", ["21", "4.3", "24", "23"]),
+        ("See Section 4.1.", ["4.1"]),  # 4.10 is another one
+        ("Siehe § 23, Artikel 24 und Abs. 21.", ["23", "24", "21"]),
+        ("Voir l'article 23 et le chapitre 24.", ["23", "24"]),
+        ("第23条と第24条を参照。", ["23", "24"]),
+        ("See no. 26 and Nr. 21.", ["26", "21"]),  # of a date and with a unit only
+    ],
+)
+def test_an_invented_reference_is_marked(answer: str, wrong: list[str]) -> None:
+    assert marked(answer, REFERENCES) == wrong
+
+
+@pytest.mark.parametrize(
+    ("document", "answer", "wrong"),
+    [
+        ("It lasts 24 months.", "It lasts two years, not three years.", ["three years"]),
+        ("Es dauert 90 Minuten.", "Es dauert 1,5 Stunden, nicht 2,5 Stunden.", ["2,5 Stunden"]),
+        ("Cela dure 1 h 30.", "Cela dure 90 minutes, pas 80 minutes.", ["80 minutes"]),
+        ("It takes 150 minutes.", "It takes 2 hours 30 minutes.", []),
+        ("It takes 150 minutes.", "It takes 2 hours 40 minutes.", ["2 hours", "40 minutes"]),
+        ("It takes 1 hour and 15 minutes.", "It takes 75 minutes.", []),
+        ("期間は18か月です。", "It takes 1.5 years.", []),
+        ("It weighs 2.5 kg.", "It weighs 2500 g, not 250 g.", ["250 g"]),
+        ("The prize is £38.", "The prize is £38; half of it is £19, not £18.", ["£18"]),
+        ("Die Miete ist 900 Euro.", "Von 900 Euro ist ein Drittel 300 Euro.", []),
+        ("Le prix est 1 236,50 €.", "Le prix est 1 236,50 € ; un douzième, soit 103,04 €.", []),
+        ("費用は3000円。", "3000円の半額は1500円です。", []),
+        ("It has 1,902 mm of rain.", "It has about 1,900 mm, around 1,900 mm.", []),
+        ("It has 1,902 mm of rain.", "It has 1,900 mm, or about 1,800 mm.", ["1,900 mm", "1,800 mm"]),
+        ("Es sind 4.870 kg.", "Es sind etwa 4.900 kg, nicht 4.900 kg.", ["4.900 kg"]),
+        ("Il y a 1 980 places.", "Il y a environ 2 000 places.", []),
+        ("人口は12340人。", "人口は約12000人です。", []),
+        ("人口は12340人。", "人口は12000人です。", ["12000人"]),
+        ("1.126 Betriebsstunden", "Es lief 1126 Stunden, nicht 1126 Tage.", ["1126 Tage"]),
+        ("twice a year, for 3 kg", "2 times a year, not 3 times.", ["3 times"]),
+        ("zweimal im Jahr, 3 kg", "2 mal im Jahr, nicht 3 mal.", ["3 mal"]),
+        ("open 13–15 Uhr, for 12 rooms", "Von 12 bis 15 Uhr.", ["12"]),
+        ("5 to 10 kg, 6 rooms", "6 to 10 kg", ["6"]),
+        ("残高は5,612万4,800円。", "残高は5612万4800円、5612万4900円ではない。", ["5612万4900円"]),
+        ("残高は15,050円。", "残高は1万5,050円。", []),
+        ("EN 60335-1 and EN 60335-2-14", "DIN EN 60335-1, EN 60335-2-15", ["EN 60335-2-15"]),
+        ("DE02 1203 0000 0000 2020 51", "DE02 1203 0000 0000 2020 15", ["DE02 1203 0000 0000 2020 15"]),
+        ("DE02 1203 0000 0000 2020 51", "DE02120300000000202051", []),
+        ("| Mm | Rain mm | °C |\n|---|---|---|\n| a | 115 | 3 |", "115 mm, 3 °C, 115 °C", ["115 °C"]),
+        ("Montag bis Samstag, in Deutschland", "He said Monday or Saturday in Germany.", []),
+        ("日本で月曜日に", "It is held in Japan.", []),
+    ],
+)
+def test_a_figure_may_be_converted_rounded_or_shared(document: str, answer: str, wrong: list[str]) -> None:
+    assert marked(answer, document) == wrong
+
+
+@pytest.mark.parametrize(
+    ("language", "writes", "other"),
+    [
+        ("the rent is of the house and it is for this or that, as the law has it", "1,155", "1.155"),
+        ("die Miete ist für das Haus und der Preis wird von dem Vermieter mit der Post", "1.155", "1,155"),
+        ("le prix est pour la maison et les murs sont dans le jardin du voisin", "1.155", "1,155"),
+    ],
+)
+def test_marks_of_thousands_are_those_of_the_documents_language(
+    language: str, writes: str, other: str
+) -> None:
+    document = f"{language}: {writes} mm."
+    assert marked(f"{language}: {writes} mm.", document) == []
+    assert marked(f"{language}: {other} mm.", document) == [f"{other} mm"]
+
+
+def test_further_places_of_a_run_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.origins.runs._RARE_SHARE", 1)
+    line = "the tenant shall water the magnolia twice a week\n"
+    index = Index(line * 300)
+    assert index.build()
+    (run,) = trace(line, [Source("document", index.text)], [index]).runs
+    assert 0 < len(run.others) <= 64
