@@ -33,9 +33,10 @@ _BEFORE = re.compile(
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,3}){0,3}[a-z]?(?![^\W_]|[.,]\d)")
 _JAPANESE = re.compile(r"[条章節項款]")
 _HEADING = re.compile(
-    r"^[ \t>#*_|]{0,12}(?:§ ?)?\(?(\d{1,4}(?:\.\d{1,3}){0,3}[a-z]?)(?:[.):|]|(?=[ \t*]))", re.M
+    r"^[ \t>#*_|]{0,12}(?:§ ?)?\(?(\d{1,4}(?:\.\d{1,3}){0,3}[a-z]?)(?:[.):|](?!\d)|(?=[ \t*]))", re.M
 )
 _WINDOW = 60
+_MOST_PARTS = 199
 _ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
@@ -55,7 +56,9 @@ def as_reference(text: str, found: Quantity) -> Quantity:
     if number is None or (found.unit and text[number.end() : found.end].strip()):
         return found
     literal = plain_digits(number.group())
-    if before["strict"]:
+    # Articles with high numbers are mostly goods.
+    is_goods = before["strict"] not in ("§", "§§", None) and literal.isdigit() and int(literal) > _MOST_PARTS
+    if before["strict"] and not is_goods:
         return Quantity(found.start, number.end(), "number", (SIGN + literal,))
     if found.kind != "number" or found.unit or "." in literal or not literal.isdigit():
         return found

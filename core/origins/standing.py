@@ -31,6 +31,8 @@ _CENTS = re.compile(r"\d[.,]\d\d\Z")
 _RANGE = re.compile(
     r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou|から|～|〜)\s{0,2}[-−]?(?:\d[\d.,]*\d|\d|\w+)"
 )
+# A range up to its second number.
+_TO = re.compile(r"\d\s{0,2}(?:[-–—]|to|bis|à|から|～|〜)\s{0,2}\Z")
 # What ends the words between a number and its unit: "30 (thirty) consecutive days".
 _CLAUSE_END = re.compile(r"[.,;:!?|\t\d]|\n\n")
 _WORDS_BETWEEN = 2
@@ -245,13 +247,13 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
 
 
 def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
-    """The first hour of a range: 10:00 in "10–18.30 Uhr"."""
+    """An hour of a range: 10:00 in "10–18.30 Uhr", 18:00 in "10 to 18"."""
     for value in what.values:
         if not value.endswith(":00"):
             continue
         starts, ends = index.values.get(str(int(value[1:3])), {}).get(("", False), ([], []))
         for start, end in zip(starts[:_MOST_SPOTS], ends):
-            if _RANGE.match(index.text, end):
+            if _RANGE.match(index.text, end) or _TO.search(index.text, max(0, start - 12), start):
                 return first_read([start], [end], read)
     return NOWHERE
 
