@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations, product
 
-from core.origins.conversions import shares
 from core.origins.quantities import Quantity
 from core.origins.units import same_unit
 
@@ -14,6 +13,15 @@ _LEAST_ROUNDED = 20
 # In one sentence.
 _MOST_OPERANDS = 12
 _OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈+＋−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
+# Shares of a figure that are words.
+_SHARES = re.compile(
+    r"(?<![^\W_])(?:(?P<f2>half|halves|hälfte|halbe[nrs]?|moitié|demi)|(?P<f3>thirds?|drittel|tiers)"
+    r"|(?P<f4>quarters?|viertel|quart)|(?P<f5>fifths?|fünftel|cinquième)|(?P<f6>sixth|sechstel|sixième)"
+    r"|(?P<f10>tenth|zehntel|dixième)|(?P<f12>twelfth|zwölftel|douzième)"
+    r"|(?P<m2>twice|doubled?s?|doppelte?[ns]?|zweifache|double)|(?P<m3>thrice|tripled?s?|dreifache|triple))"
+    r"(?![^\W_])|(?P<j2>半分|半額)|(?P<n>\d{1,2})分の一|(?P<d>\d{1,2})分の1",
+    re.I,
+)
 _MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
 
 
@@ -124,3 +132,21 @@ def _equation(what: Quantity, operands: Sequence[Quantity], text: str) -> float 
 def _minutes(value: str) -> float:
     hour, minute, second = [*map(int, value[1:].split(":")), 0][:3]
     return hour * 60 + minute + second / 60
+
+
+def is_share(word: str) -> bool:
+    """Whether a word names a share or a multiple."""
+    return _SHARES.fullmatch(word) is not None
+
+
+def shares(sentence: str) -> list[float]:
+    """Factors that a sentence names in words: a half, a third, twice."""
+    found = []
+    for match in _SHARES.finditer(sentence):
+        kind = match.lastgroup or ""
+        if kind in ("n", "d"):
+            found.append(1 / max(1, int(match[kind])))
+        else:
+            factor = int(kind[1:])
+            found.append(float(factor) if kind[0] == "m" else 1 / factor)
+    return found

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from core.origins.computing import follows
-from core.origins.conversions import is_about, is_share, total
+from core.origins.computing import follows, is_share
 from core.origins.index import Index
 from core.origins.lexicon import COUNTED, DECIMAL_MARKS, TELLING
 from core.origins.names import Name, names
@@ -30,7 +29,6 @@ from core.origins.standing import (
     of_name,
     of_quantity,
     of_quotation,
-    of_rounded,
 )
 from core.origins.types import Fact, FactKind, FactState, Origins, Place
 from core.origins.words import words
@@ -70,7 +68,6 @@ _ENUMERATOR = re.compile(r"(?<!\S)\((\d{1,2})\)(?=\s)")
 _SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？\n]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CLAUSE = re.compile(r"[^.,;:!?()\n]*")
-_JOINED = re.compile(r"[ \u00a0]?(?:(?:and|und|et) )?")
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
 _TELLS = {
@@ -263,37 +260,9 @@ class FactFinder:
             self._known[key] = self._given(found)
         if (known := self._known[key]) is not None:
             return known
-        if isinstance(found.what, Quantity) and (place := self._rephrased(found, found.what, part, others)):
-            return ("document" if place[1] else "skipped"), place[0]
         if isinstance(found.what, Quantity) and self._is_computed(found, found.what, part, others):
             return "computed", None
         return "nowhere", None
-
-    def _rephrased(
-        self, found: Found, what: Quantity, part: Part, others: Sequence[Found]
-    ) -> tuple[Place, bool] | None:
-        """The place of a figure that the answer rounds and says so, or of which it is a part, and whether it
-        was read: 1 hour 30 minutes are 90 minutes.
-        """
-        if what.kind not in ("number", "amount"):
-            return None
-        looked: list[Quantity] = []
-        if what.unit:
-            for one, two in pairwise(each.what for each in others if isinstance(each.what, Quantity)):
-                if what in (one, two) and _JOINED.fullmatch(part.text, one.end, two.start):
-                    both = total([(one.values[0], one.unit), (two.values[0], two.unit)])
-                    if both:
-                        looked.append(replace(what, values=both[:1], unit=both[1]))
-        is_rounded = is_about(part.text, what.start)
-        for source, index in enumerate(self._indexes):
-            read = self._read[source]
-            standings = [of_quantity(each, index, read) for each in looked]
-            if is_rounded:
-                standings.append(of_rounded(what, index, read))
-            for each in standings:
-                if each.span:
-                    return Place(source, *each.span), each.was_read
-        return None
 
     def _given(self, found: Found) -> tuple[FactState, Place | None] | None:
         """The state of a fact that stands in a source, a message or an earlier answer; None for others."""

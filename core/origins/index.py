@@ -163,11 +163,6 @@ class Index:
         ends.append(end)
 
     @cached_property
-    def numbers(self) -> list[tuple[float, str]]:
-        """The values that are numbers, ascending."""
-        return sorted((float(value), value) for value in self.values if value.replace(".", "", 1).isdigit())
-
-    @cached_property
     def vocabulary(self) -> str:
         """All words, one a line."""
         return "\n".join(self.ids)

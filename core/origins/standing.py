@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from core.origins.conversions import converted, rounds_to
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
@@ -42,7 +41,6 @@ _LONG_NUMBER = 7
 # Words from one part of a name to the next in a source.
 _NEAR_WORDS = 3
 _MOST_PAIRS = 1000
-_BETWEEN_PAIR = 5  # characters
 _ENDINGS = ("s", "es", "n", "en", "r", "e")
 
 
@@ -101,65 +99,11 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
             best = best if best.span else found
     if best.span is None and what.values[0].startswith(SIGN):
         return of_words([roman(what.values[0])], index, read)
-    if best.span is None and what.unit and (found := _converted(what, index, read)).span:
-        return found
     if best.span is None and what.kind in ("number", "amount"):
         return _in_scale(what, index, read) if what.parts else _of_digits(what, index, read)
     if best.span is None and what.kind == "date":
         return _of_date(what, index, read)
     return _of_hour(what, index, read) if best.span is None and what.kind == "time" else best
-
-
-def _converted(what: Quantity, index: Index, read: Read) -> Standing:
-    """The same in another unit: 24 months are two years, 90 minutes 1 h 30."""
-    for value in what.values:
-        if not value.replace(".", "", 1).isdigit():
-            continue
-        for other, unit in converted(value, what.unit):
-            if spots := index.values.get(other, {}).get((unit, False)):
-                return first_read(*spots, read)
-        for other, unit in ((value, what.unit), *converted(value, what.unit)):
-            if unit == "minute" and other.isdigit() and int(other) >= 60:
-                hours, minutes = divmod(int(other), 60)
-                for start, end in zip(
-                    *index.values.get(f"t{hours:02}:{minutes:02}", {}).get(("", False), ((), ()))
-                ):
-                    if "h" in index.text[start:end].lower():
-                        return first_read([start], [end], read)
-                if found := _pair(index, (str(hours), "hour"), (str(minutes), "minute")):
-                    return first_read([found[0]], [found[1]], read)
-            if unit == "month" and other.isdigit() and int(other) > 12 and int(other) % 12:
-                years, months = divmod(int(other), 12)
-                if found := _pair(index, (str(years), "year"), (str(months), "month")):
-                    return first_read([found[0]], [found[1]], read)
-    return NOWHERE
-
-
-def _pair(index: Index, one: tuple[str, str], two: tuple[str, str]) -> tuple[int, int] | None:
-    """Where two quantities follow each other: 1 hour and 30 minutes."""
-    starts, ends = index.values.get(one[0], {}).get((one[1], False), ((), ()))
-    others, lasts = index.values.get(two[0], {}).get((two[1], False), ((), ()))
-    for start, end in zip(starts[:_MOST_SPOTS], ends):
-        at = bisect_left(others, end)
-        if at < len(others) and others[at] - end <= _BETWEEN_PAIR:
-            return start, lasts[at]
-    return None
-
-
-def of_rounded(what: Quantity, index: Index, read: Read) -> Standing:
-    """A more precise quantity that `what` rounds."""
-    for value in what.values:
-        if not value.replace(".", "", 1).isdigit():
-            continue
-        wanted = float(value)
-        first = bisect_left(index.numbers, (0.94 * wanted, ""))
-        last = bisect_left(index.numbers, (1.07 * wanted, ""))
-        for precise, text in index.numbers[first:last][:_MOST_PAIRS]:
-            if rounds_to(value, precise):
-                exact = Quantity(what.start, what.end, what.kind, (text,), (), what.unit, what.is_negative)
-                if (found := of_quantity(exact, index, read)).span:
-                    return found
-    return NOWHERE
 
 
 def _in_scale(what: Quantity, index: Index, read: Read) -> Standing:

@@ -194,24 +194,15 @@ def test_an_invented_reference_is_marked(answer: str, wrong: list[str]) -> None:
 @pytest.mark.parametrize(
     ("document", "answer", "wrong"),
     [
-        ("It lasts 24 months.", "It lasts two years, not three years.", ["three years"]),
-        ("Es dauert 90 Minuten.", "Es dauert 1,5 Stunden, nicht 2,5 Stunden.", ["2,5 Stunden"]),
-        ("Cela dure 1 h 30.", "Cela dure 90 minutes, pas 80 minutes.", ["80 minutes"]),
-        ("It takes 150 minutes.", "It takes 2 hours 30 minutes.", []),
-        ("It takes 150 minutes.", "It takes 2 hours 40 minutes.", ["2 hours", "40 minutes"]),
-        ("It takes 1 hour and 15 minutes.", "It takes 75 minutes.", []),
-        ("期間は18か月です。", "It takes 1.5 years.", []),
-        ("It weighs 2.5 kg.", "It weighs 2500 g, not 250 g.", ["250 g"]),
+        ("It lasts 24 months.", "It lasts two years.", ["two years"]),
+        ("Es dauert 90 Minuten.", "Es dauert 90 Minuten, 1,5 Stunden.", ["1,5 Stunden"]),
+        ("It weighs 2.5 kg.", "It weighs 2500 g.", ["2500 g"]),
         ("The prize is £38.", "The prize is £38; half of it is £19, not £18.", ["£18"]),
         ("Die Miete ist 900 Euro.", "Von 900 Euro ist ein Drittel 300 Euro.", []),
         ("Le prix est 1 236,50 €.", "Le prix est 1 236,50 € ; un douzième, soit 103,04 €.", []),
         ("費用は3000円。", "3000円の半額は1500円です。", []),
-        ("It has 1,902 mm of rain.", "It has about 1,900 mm, around 1,900 mm.", []),
-        ("It has 1,902 mm of rain.", "It has 1,900 mm, or about 1,800 mm.", ["1,900 mm", "1,800 mm"]),
-        ("Es sind 4.870 kg.", "Es sind etwa 4.900 kg, nicht 4.900 kg.", ["4.900 kg"]),
-        ("Il y a 1 980 places.", "Il y a environ 2 000 places.", []),
-        ("人口は12340人。", "人口は約12000人です。", []),
-        ("人口は12340人。", "人口は12000人です。", ["12000人"]),
+        ("It has 1,902 mm of rain.", "It has about 1,900 mm.", ["1,900 mm"]),
+        ("人口は12340人。", "人口は約12000人です。", ["12000人"]),
         ("1.126 Betriebsstunden", "Es lief 1126 Stunden, nicht 1126 Tage.", ["1126 Tage"]),
         ("twice a year, for 3 kg", "2 times a year, not 3 times.", ["3 times"]),
         ("zweimal im Jahr, 3 kg", "2 mal im Jahr, nicht 3 mal.", ["3 mal"]),
@@ -230,7 +221,9 @@ def test_an_invented_reference_is_marked(answer: str, wrong: list[str]) -> None:
         ("日本で月曜日に", "It is held in Japan.", []),
     ],
 )
-def test_a_figure_may_be_converted_rounded_or_shared(document: str, answer: str, wrong: list[str]) -> None:
+def test_a_figure_may_be_shared_but_not_converted_or_rounded(
+    document: str, answer: str, wrong: list[str]
+) -> None:
     assert marked(answer, document) == wrong
 
 
