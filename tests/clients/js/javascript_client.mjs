@@ -1,7 +1,11 @@
 // JavaScript's clients: a case each, of what people use most in them. One line of JSON a case, as in cases.py.
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import Anthropic from "@anthropic-ai/sdk";
 import { ChatOpenAI } from "@langchain/openai";
 import { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, run, setTracingDisabled, tool } from "@openai/agents";
+import { generateText, Output, stepCountIs, streamText, tool as aiTool } from "ai";
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { z } from "zod";
@@ -63,7 +67,31 @@ async function case_openai_agents() {
   }
 }
 
-for (const test of [case_openai, case_anthropic_tool_runner, case_langchain, case_openai_agents]) {
+// The AI SDK over each of the server's APIs.
+async function case_ai_sdk() {
+  const ours = { baseURL: base, apiKey: key };
+  const openaiOfAi = createOpenAI(ours);
+  const models = [createOpenAICompatible({ ...ours, name: "draftlight", supportsStructuredOutputs: true })(model),
+    openaiOfAi.chat(model), openaiOfAi.responses(model), createAnthropic(ours)(model)];
+  for (const each of models) {
+    const asked = { model: each, maxRetries: 0, maxOutputTokens: 80 };
+    const { text, usage, finishReason } = await generateText({ ...asked, prompt: question, maxOutputTokens: 8 });
+    assert(text && usage.outputTokens === 8 && finishReason === "length", `${each.provider}: ${finishReason}`);
+    let streamed = "";
+    const stream = streamText({ ...asked, prompt: question, maxOutputTokens: 8, onError: ({ error }) => { throw error; } });
+    for await (const part of stream.textStream) streamed += part;
+    assert(streamed, each.provider);
+    const told = [];
+    const tools = { tell_weather: aiTool({ description: "Tells it.", inputSchema: weather,
+      execute: (input) => (told.push(weather.parse(input)), "told") }) };
+    const called = await generateText({ ...asked, prompt: question, tools, toolChoice: "required", stopWhen: stepCountIs(2) });
+    assert(told.length && called.steps[0].finishReason === "tool-calls", each.provider);
+    const formed = await generateText({ ...asked, prompt: question, output: Output.object({ schema: weather }) });
+    weather.parse(formed.output);
+  }
+}
+
+for (const test of [case_openai, case_ai_sdk, case_anthropic_tool_runner, case_langchain, case_openai_agents]) {
   let problem = "";
   try {
     await test();
