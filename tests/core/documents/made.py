@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -59,8 +60,13 @@ def pdf_of_streams(streams: Sequence[bytes]) -> bytes:
 
 
 def pdf_drawn(content: str) -> bytes:
-    """A PDF of one page of 600 by 800 points with this content; `F1` is Helvetica, `F2` vertical Japanese."""
+    """A PDF of one page of 600 by 800 points with this content; `F1` is Helvetica, `F2` vertical Japanese.
+
+    `F2` has a square for each letter: without shapes, PDFium takes those of a Japanese font of the machine, and
+    omits the text where there is none.
+    """
     name = "/BaseFont /HeiseiMin-W3"
+    shapes, squares = _font_of_squares(), b"\x00\x01" * 10_000
     kanji = "<< /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >>"
     metrics = "/Flags 6 /FontBBox [0 -200 1000 900] /ItalicAngle 0 /Ascent 800 /Descent -200 /CapHeight 700"
     page = "/Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R"
@@ -71,13 +77,39 @@ def pdf_drawn(content: str) -> bytes:
         f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
         f"<< /Type /Font /Subtype /Type0 {name} /Encoding /UniJIS-UCS2-V /DescendantFonts [7 0 R] >>",
-        f"<< /Type /Font /Subtype /CIDFontType0 {name} /CIDSystemInfo {kanji} /DW 1000"
-        " /FontDescriptor 8 0 R >>",
-        f"<< /Type /FontDescriptor /FontName /HeiseiMin-W3 {metrics} /StemV 80 >>",
+        f"<< /Type /Font /Subtype /CIDFontType2 {name} /CIDSystemInfo {kanji} /DW 1000"
+        " /CIDToGIDMap 10 0 R /FontDescriptor 8 0 R >>",
+        f"<< /Type /FontDescriptor /FontName /HeiseiMin-W3 {metrics} /StemV 80 /FontFile2 9 0 R >>",
     )
     body = "".join(f"{number} 0 obj\n{each}\nendobj\n" for number, each in enumerate(objects, 1))
+    streams = b"".join(
+        b"%d 0 obj\n<< /Length %d >>\nstream\n%b\nendstream\nendobj\n" % (number, len(each), each)
+        for number, each in ((9, shapes), (10, squares))
+    )
     # PDFium builds the missing table of objects.
-    return f"%PDF-1.4\n{body}trailer\n<< /Size 9 /Root 1 0 R >>\n%%EOF\n".encode()
+    return f"%PDF-1.4\n{body}".encode() + streams + b"trailer\n<< /Size 11 /Root 1 0 R >>\n%%EOF\n"
+
+
+def _font_of_squares() -> bytes:
+    """A TrueType font of an empty glyph and a square of 900 in an em of 1,000."""
+    low, high = 20, 920
+    square = struct.pack(">hhhhhHH4B", 1, low, low - 100, high, high - 100, 3, 0, 1, 1, 1, 1)
+    square += struct.pack(">8h", low, 0, high - low, 0, low - 100, high - low, 0, low - high)
+    tables = {
+        b"glyf": square,
+        b"head": struct.pack(">LLLLHHQQhhhhHHhhh", 65536, 65536, 0, 0x5F0F3CF5, 0, 1000, 0, 0,
+                             low, low - 100, high, high - 100, 0, 8, 2, 1, 0),
+        b"hhea": struct.pack(">Lhhh12H", 65536, 880, -120, 0, 1000, *[0] * 10, 1),
+        b"hmtx": struct.pack(">Hhh", 1000, 0, low),
+        b"loca": struct.pack(">LLL", 0, 0, len(square)),
+        b"maxp": struct.pack(">LH13H", 65536, 2, 4, 1, *[0] * 11),
+    }  # fmt: skip
+    at, entries = 12 + 16 * len(tables), b""
+    for tag, data in tables.items():
+        entries += struct.pack(">4sLLL", tag, 0, at, len(data))
+        at += len(data) + -len(data) % 4
+    padded = b"".join(data + b"\0" * (-len(data) % 4) for data in tables.values())
+    return struct.pack(">LHHHH", 65536, len(tables), 64, 2, 32) + entries + padded
 
 
 def paragraph(text: str, properties: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +151,12 @@ def test_scorers_have_speeds_of_their_own_and_old_scorings_count_less() -> None:
     assert pace.chunks == chunks
 
 
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No other test's measurements of the same model."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+
+
 @pytest.mark.parametrize("load", [1.0, 2.4, 8.0])
 def test_scoring_beside_another_program_is_no_slower_scorer(load: float) -> None:
     """Chunk and scoring are slowed alike; once readings are slow for good, so is the predicted scoring."""
@@ -161,6 +168,7 @@ def test_scoring_beside_another_program_is_no_slower_scorer(load: float) -> None
     assert pace.scoring_s("fusion") == pytest.approx(0.01 * load, rel=0.01)
 
 
+@pytest.mark.usefixtures("nothing_kept")
 def test_speeds_of_scoring_are_kept_beside_those_of_reading(toy_engine: Engine) -> None:
     info = toy_engine.loaded.info
     kept = KeptPace(info)
@@ -171,6 +179,7 @@ def test_speeds_of_scoring_are_kept_beside_those_of_reading(toy_engine: Engine) 
     assert KeptPace(info).scoring_s("lexical") is None
 
 
+@pytest.mark.usefixtures("nothing_kept")
 def test_a_short_timing_gives_a_pace_that_is_not_kept(toy_engine: Engine) -> None:
     profile = MachineProfile(toy_engine.loaded)
     before = profile.pace

@@ -78,7 +78,7 @@ def test_who_can_go_on(reason: FinishReason, model: str, used: int, possible: bo
 
 READ = (
     *("prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens"),
-    *("scored_tokens", "kept_tokens"),
+    *("scored_tokens", "kept_tokens", "image_tokens", "image_s"),
 )
 NOT_ADDED = {
     *(
