@@ -62,8 +62,8 @@ def pdf_of_streams(streams: Sequence[bytes]) -> bytes:
 def pdf_drawn(content: str) -> bytes:
     """A PDF of one page of 600 by 800 points with this content; `F1` is Helvetica, `F2` vertical Japanese.
 
-    `F2` has a square for each letter: without shapes, PDFium takes those of a Japanese font of the machine, and
-    omits the text where there is none.
+    `F2` has a square for each letter. Without shapes PDFium takes those of a Japanese font of the
+    machine, and omits the text if there is none.
     """
     name = "/BaseFont /HeiseiMin-W3"
     shapes, squares = _font_of_squares(), b"\x00\x01" * 10_000
