@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
 from itertools import combinations, permutations, product
 
 from core.origins.quantities import Quantity
 from core.origins.units import same_unit
 
+_TIME = re.compile(r"t\d\d:\d\d(?::\d\d)?")
+_DAY = re.compile(r"(\d{4}|-)-(\d\d)-(\d\d)")
 _LEAST_ROUNDED = 20
 # In one sentence.
 _MOST_OPERANDS = 12
@@ -22,6 +26,7 @@ _SHARES = re.compile(
     r"(?![^\W_])|(?P<j2>半分|半額)|(?P<n>\d{1,2})分の一|(?P<d>\d{1,2})分の1",
     re.I,
 )
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
 
 
@@ -33,14 +38,11 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", senten
     """
     if what.kind not in ("number", "amount"):
         return False
+    if _YEAR.fullmatch(what.values[0]) and what.kind == "number" and not what.unit:
+        operands = [each for each in operands if each.unit == "year" or _YEAR.fullmatch(each.values[0])]
     chosen = operands[:_MOST_OPERANDS]
-    result = _equation(what, operands, text)
-    if result is not None:
-        return any(
-            _agrees(value, result, is_share=False)
-            for value in (*what.values, *what.parts)
-            if _is_number(value)
-        )
+    if (solved := solves(what, operands, text)) is not None:
+        return solved
     for each, factor in product(chosen, shares(sentence)):
         if _is_number(each.values[0]) and same_unit(what.unit, each.unit):
             part = float(each.values[0]) * factor
@@ -52,6 +54,15 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", senten
         if _is_number(value)
         for result in _results(what.unit, chosen)
     )
+
+
+def solves(what: Quantity, operands: Sequence[Quantity], text: str) -> bool | None:
+    """Whether `what` is the right side of an equation in `text` that agrees; None without an equation."""
+    result = _equation(what, operands, text)
+    if result is None:
+        return None
+    values = [value for value in (*what.values, *what.parts) if _is_number(value)]
+    return any(_agrees(value, result, is_share=False) for value in values)
 
 
 def _is_number(value: str) -> bool:
@@ -94,9 +105,46 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
         ):
             yield a / b
     if unit in _MINUTES:
-        times = [_minutes(each.values[0]) for each in operands if each.kind == "time"]
-        for start, end in permutations(times, 2):
-            yield (end - start) % (24 * 60) / _MINUTES[unit]
+        times = [
+            [_minutes(value) for value in (*each.values, *each.parts) if _TIME.fullmatch(value)]
+            for each in operands
+        ]
+        for starts, ends in permutations(times, 2):
+            for start, end in product(starts, ends):
+                yield (end - start) % (24 * 60) / _MINUTES[unit]
+    if unit in ("", "day", "month", "year"):
+        yield from _between([each for each in operands if each.kind == "date"], unit)
+
+
+def _between(dates: Sequence[Quantity], unit: str) -> Iterator[float]:
+    """Days, months or years from one date to another. A year that one leaves out is that of another."""
+    years = sorted({int(value[:4]) for each in dates for value in each.values if value[:4].isdigit()})
+    for one, other in combinations(dates, 2):
+        for first, last in product(_days(one, years), _days(other, years)):
+            days = abs((last - first).days)
+            first, last = sorted((first, last))
+            months = 12 * (last.year - first.year) + last.month - first.month
+            if unit in ("", "day"):
+                yield from (days, days + 1)
+            elif _ends_alike(first, last):
+                months += first.day == 1 and last.day > 1
+                yield months if unit == "month" else months / 12
+
+
+def _days(what: Quantity, years: Sequence[int]) -> Iterator[date]:
+    for value in what.values:
+        if (match := _DAY.fullmatch(value)) is None:
+            continue
+        for year in years if match[1] == "-" else (int(match[1]),):
+            with suppress(ValueError):
+                yield date(year, int(match[2]), int(match[3]))
+
+
+def _ends_alike(one: date, other: date) -> bool:
+    """Whether both are the same day of their months, or the last, or a month ends where one begins."""
+    days = (one.day, other.day)
+    ends = tuple((each + timedelta(1)).day == 1 for each in (one, other))
+    return days[0] == days[1] or all(ends) or (days[0] == 1 and ends[1])
 
 
 def _are_same(units: Sequence[str]) -> bool:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import product, zip_longest
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from core.origins.computing import follows, is_share
+from core.origins.computing import follows, is_share, solves
+from core.origins.counts import as_count
 from core.origins.index import Index
-from core.origins.lexicon import COUNTED, DECIMAL_MARKS, TELLING
+from core.origins.lexicon import ABBREVIATED, COUNTED, DECIMAL_MARKS, TELLING
 from core.origins.names import Name, names
 from core.origins.numerals import ONES, is_ordinal
 from core.origins.parts import Part, quotations
@@ -31,18 +32,24 @@ from core.origins.standing import (
     of_quotation,
 )
 from core.origins.types import Fact, FactKind, FactState, Origins, Place
+from core.origins.units import unit_of
 from core.origins.words import words
 
 # Letters and digits mixed, addresses, versions.
 _IDENTIFIER = re.compile(
     r"(?<![0-9A-Za-z_À-ɏ@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
     r"|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}"
-    r"|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d|`[^`\s]{2,60}`"
+    r"|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d"
+    r"|`[^`\s]{2,60}`|`[A-Za-z][^`\s]{0,30}(?: [^`\s]{1,30}){1,5}`"
     r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?![0-9A-Za-z_À-ɏ])"
 )
 # 5kg, 3rd, 10am, 1990s, 30-day, mid-2020, 1920x1080, Q3: quantities.
 _QUANTITY_LIKE = re.compile(
     r"\d{1,2}h\d\d|\d[\d.,:]*(?:/[A-Za-zäöü²³]{1,6}|-?[a-z]{1,20}|-?[A-Z]{1,2}|[A-Z][A-Z]?/[a-z]|%|-[A-Za-z]{3,}(?:-[A-Za-z]+)*|x\d+)|[a-z]{2,12}-\d+s?|\d+-\d+[a-z]*"
+)
+_DIGITS_AND_CAPITALS = re.compile(r"\d{1,4}([A-Z]{1,2})")
+_SUFFIXES = frozenset(
+    ("B", "C", "D", "F", "G", "K", "M", "X", "AD", "AM", "BC", "CE", "MP", "PM", "ST", "ND", "RD", "TH")
 )
 _SHORT_REFERENCE = re.compile(r"(?:Arts?|Abs|Nr|No|Secs?|Ziff|Par)\.\d{1,4}", re.I)
 # Standards, bank accounts, and phone or account numbers in groups.
@@ -50,7 +57,10 @@ _GROUPED = re.compile(
     r"(?<![^\W_])(?:(?:(?:EN|ISO|IEC|DIN|IEEE|RFC|ANSI|ASTM|VDE|NF|JIS|BS|UL)[ \u00a0/-]){1,3}"
     r"\d{2,6}(?:[-–:]\d{1,6}){0,4}"
     r"|[A-Z]{2}\d{2}(?:[ \u00a0][A-Z0-9]{4}){3,7}(?:[ \u00a0][A-Z0-9]{1,3})?"
-    r"|0\d{1,5}(?:[ \u00a0]\d{2,5}){3,7})(?![^\W_]|[.,]\d)"
+    r"|0\d{1,5}(?:[ \u00a0]\d{2,5}){3,7}"
+    r"|(?!(?:[01]\d|2[0-3])[0-5]\d[ \u00a0/-](?:[01]\d|2[0-3])[0-5]\d(?!\d))"  # no times
+    r"(?:0[1-9]\d{1,4}(?:[ \u00a0/-]\d{2,8}){2}|0[1-9]\d{2,4}[ \u00a0/-]\d{3,8}"
+    r"|0800[ \u00a0/-]\d{3,8}(?:[ \u00a0/-]\d{2,5})?))(?![^\W_]|[.,:]\d|[ \u00a0]\d)"
 )
 # A range, whose first number has the unit of the second one.
 _TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
@@ -65,9 +75,17 @@ _STRUCTURE = re.compile(
 )
 _HEADING_NUMBER = re.compile(r"^[\s>#*_]{0,16}\d{1,3}(?:\.\d{1,3}){0,3}[.):]?(?=[\s*_])")
 _ENUMERATOR = re.compile(r"(?<!\S)\((\d{1,2})\)(?=\s)")
-_SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"”)]|\Z)(?<!\d\.)(?<!\b\w\.)|[。！？\n]")
+# "9." and "12." may be ordinals.
+_SENTENCE_END = re.compile(
+    r"[.!?](?=[\s*_\"”)]|\Z)(?!\s[a-zäöüàâéè])(?<!(?<![\d.,/])\d\.)(?<!(?<![\d.,/])\d\d\.)(?<!\b[^\W\d]\.)"
+    r"|[。！？\n]"
+)
 _LETTERS = re.compile(r"[^\W\d_]+")
+_LAST_WORD = re.compile(r"[^\W\d_]{1,12}\Z")
 _CLAUSE = re.compile(r"[^.,;:!?()\n]*")
+# Operands of one result that are looked at.
+_MOST_OPERANDS = 12
+_MOST_WRONG = 4
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
 _TELLS = {
@@ -91,6 +109,7 @@ class Saved(NamedTuple):
 
     languages: tuple[int, ...]
     ordinary: int
+    computed: int
 
 
 class FactFinder:
@@ -112,7 +131,7 @@ class FactFinder:
         self._languages = dict.fromkeys(TELLING, 0)
         self._ordinary: dict[str, None] = {}
         self._known: dict[str, tuple[FactState, Place | None] | None] = {}
-        self._computed: set[int] = set()  # where such facts begin in the part
+        self._computed: dict[str, None] = {}  # keys of such facts
         self._asked_in = ""
         self._hear(question)
         self._asked_in = self._language
@@ -120,13 +139,15 @@ class FactFinder:
 
     def save(self) -> Saved:
         """The state between two parts."""
-        return Saved(tuple(self._languages.values()), len(self._ordinary))
+        return Saved(tuple(self._languages.values()), len(self._ordinary), len(self._computed))
 
     def restore(self, saved: Saved) -> None:
         """Forget everything after `saved`."""
         self._languages = dict(zip(TELLING, saved.languages))
         while len(self._ordinary) > saved.ordinary:
             self._ordinary.popitem()
+        while len(self._computed) > saved.computed:
+            self._computed.popitem()
 
     def _hear(self, text: str) -> None:
         for word in _LETTERS.findall(text):
@@ -148,7 +169,6 @@ class FactFinder:
         found = sorted(self._found(part))
         facts: list[Fact] = []
         end = -1
-        self._computed.clear()
         for at, each in enumerate(found):
             if each.start < end:
                 continue
@@ -160,7 +180,9 @@ class FactFinder:
                     continue  # the figure that is wrong is marked, not the sentence
             end = each.end
             if state == "computed":
-                self._computed.add(each.start)
+                self._computed.setdefault(each.key)
+                if isinstance(each.what, Quantity):
+                    self._computed.setdefault(each.what.values[0])
             facts.append(
                 Fact(part.start + each.start, part.start + each.end, each.kind, state, place, each.key)
             )
@@ -203,7 +225,7 @@ class FactFinder:
     def _quantities(self, text: str) -> Iterator[Quantity]:
         """Quantities of a part; the first number of a range has the unit of the second one."""
         found = [
-            as_reference(text, each)
+            as_count(text, as_reference(text, each))
             for each in quantities(text, marks=DECIMAL_MARKS.get(self._language, ",."))
         ]
         for each, behind in zip_longest(found, found[1:]):
@@ -255,12 +277,16 @@ class FactFinder:
     # ---- looking up
 
     def _state(self, found: Found, part: Part, others: Sequence[Found]) -> tuple[FactState, Place | None]:
-        key = f"{found.key} {self._language}"
+        is_count = isinstance(found.what, Quantity) and found.what.is_count
+        key = f"{found.key} {self._language} {is_count}"
         if key not in self._known:
             self._known[key] = self._given(found)
         if (known := self._known[key]) is not None:
             return known
-        if isinstance(found.what, Quantity) and self._is_computed(found, found.what, part, others):
+        if not isinstance(found.what, Quantity):
+            return "nowhere", None
+        is_repeated = found.key in self._computed and (found.what.unit or len(found.what.values[0]) > 2)
+        if is_repeated or self._is_computed(found, found.what, part, others):
             return "computed", None
         return "nowhere", None
 
@@ -289,26 +315,47 @@ class FactFinder:
             return of_name(what, index, read, self._language)
         return (of_identifier if found.kind == "identifier" else of_quotation)(what, index, read)
 
-    def _is_given(self, found: Found) -> bool:
-        """Whether figures can follow from it: it stands somewhere, or was computed in this part before."""
-        return found.start in self._computed or any(
+    def _is_given(self, found: Found, what: Quantity) -> bool:
+        """Whether figures can follow from it: it stands somewhere, or was computed before."""
+        computed = found.key if what.unit else what.values[0]
+        return computed in self._computed or any(
             self._standing(found, each, None).span for each in (*self._indexes, self._question)
         )
 
     def _is_computed(self, found: Found, what: Quantity, part: Part, others: Sequence[Found]) -> bool:
         start, end = _sentence(part, found.start)
-        operands = [
-            other.what
+        near = [
+            other
             for other in others
             if isinstance(other.what, Quantity)
             and start <= other.start
             and other.end <= end
             and other is not found
-            and (_is_constant(other.what) or self._is_given(other))
+        ]
+        operands = [
+            each.what
+            for each in near
+            if isinstance(each.what, Quantity)
+            and (_is_constant(each.what) or self._is_given(each, each.what))
         ]
         if all(_is_constant(each) for each in operands):
             return False
-        return follows(what, operands, part.text, part.text[start:end])
+        sentence = part.text[start:end]
+        if follows(what, operands, part.text, sentence):
+            return True
+        # A result that agrees with a wrong figure is not wrong itself: that one is marked.
+        if solves(what, [each.what for each in near if isinstance(each.what, Quantity)], part.text):
+            return True
+        wrong = [
+            each.what
+            for each in near
+            if isinstance(each.what, Quantity)
+            and each.end <= found.start
+            and each.what not in operands
+            and (each.kind in ("amount", "date") or each.what.unit)
+        ]
+        pairs = product(operands[:_MOST_OPERANDS], wrong[-_MOST_WRONG:])
+        return any(follows(what, pair) for pair in pairs)
 
 
 def _is_constant(what: Quantity) -> bool:
@@ -332,16 +379,25 @@ def _identifier(match: re.Match[str]) -> Found | None:
             else None
         )
     if "@" not in text and "://" not in text and not text.startswith("www."):
-        if _QUANTITY_LIKE.fullmatch(text) or _SHORT_REFERENCE.fullmatch(text):
+        if (_QUANTITY_LIKE.fullmatch(text) and not _is_code(text)) or _SHORT_REFERENCE.fullmatch(text):
             return None
         if not any(each.isalpha() for each in text) and any(each.kind == "date" for each in quantities(text)):
             return None
     return Found(match.start(), end, "identifier", "identifier " + text.lower(), text)
 
 
+def _is_code(text: str) -> bool:
+    """Whether capitals behind digits are no unit or scale: 4H, 12B."""
+    match = _DIGITS_AND_CAPITALS.fullmatch(text)
+    return match is not None and not unit_of(match[1]) and match[1] not in _SUFFIXES
+
+
 def _sentence(part: Part, at: int) -> tuple[int, int]:
     start, end = 0, len(part.text)
     for match in _SENTENCE_END.finditer(part.text):
+        word = _LAST_WORD.search(part.text, max(0, match.start() - 12), match.start())
+        if word and match.group() == "." and word.group().lower() in ABBREVIATED:
+            continue
         if match.end() <= at:
             start = match.end()
         else:

@@ -12,7 +12,7 @@ from functools import cached_property
 from core.origins.automaton import Automaton
 from core.origins.lexicon import DECIMAL_MARKS, TELLING
 from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
-from core.origins.references import as_reference, headings
+from core.origins.references import NUMBERED, as_reference, headings
 from core.origins.words import Word, without_accents, words
 
 # Marks between a cell's border and its words.
@@ -27,6 +27,11 @@ _SCALE_NOTE = re.compile(
 _FRACTION = re.compile(r"\d{1,9}([,.])\d{1,2}(?![\d.,]|[ \u00a0]Uhr)")
 # Words that tell the language of a text.
 _LEAST_TELLING = 10
+# A time of day without a colon that begins with a zero, alone: 0725.
+_CLOCK = re.compile(
+    r"(?<![^\s|(])(?<!\d[ \u00a0-])0\d[0-5]\d"
+    r"(?:(?=[-–][012]\d[0-5]\d(?!\d))|(?![^\s|),;.]|[., \u00a0]\d))"
+)
 _NO_LETTERS = re.compile(r"[\W_]+")
 # Between two looks at the clock.
 _SLICE_WORDS = 100
@@ -136,7 +141,8 @@ class Index:
             named = found if is_marker else as_reference(self.text, found)
             if named is not found:
                 self._add_value(named.values[0], ("", False), found.start, found.end)
-            unit = LIST_MARKER if is_marker else found.unit
+            is_reference = named is not found and named.unit != NUMBERED
+            unit = LIST_MARKER if is_marker or (is_reference and not found.unit) else found.unit
             for value in (*found.values, *found.parts):
                 key = (unit if value in found.values else PART, found.is_negative)
                 self._add_value(value, key, found.start, found.end)
@@ -166,6 +172,11 @@ class Index:
     def vocabulary(self) -> str:
         """All words, one a line."""
         return "\n".join(self.ids)
+
+    @cached_property
+    def has_clock(self) -> bool:
+        """Whether times of day are written without a colon: 0725."""
+        return _CLOCK.search(self.text) is not None
 
     @cached_property
     def folded(self) -> str:

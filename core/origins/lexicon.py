@@ -66,7 +66,8 @@ COMMON = _listed(
     japanese spanish chinese italian dutch russian latin internet web markdown mr mrs ms abschnitt absatz
     artikel kapitel seite seiten tabelle abbildung anhang anlage punkt ziffer paragraf nummer schritt frage
     antwort beispiel hinweis dokument christmas easter section chapitre annexe tableau étape remarque
-    exemple réponse am pm nr abs ziff art etc eg ie vs id utc gmt cet cest mez mesz bst"""
+    exemple réponse am pm nr abs ziff art etc eg ie vs id utc gmt cet cest mez mesz bst vat tva ttc ht
+    mwst ust"""
 )
 # Of several words, and dates in their languages.
 HOLIDAYS = frozenset(

@@ -48,6 +48,10 @@ _COMMON_ENDS = (
 )
 
 
+# Pronouns that German capitalises.
+_POLITE = frozenset(("Sie", "Ihnen", "Ihr", "Ihre", "Ihrem", "Ihren", "Ihrer", "Ihres"))
+
+
 class Name(NamedTuple):
     """Characters `start` to `end` (end-exclusive) of a part; `tokens`: its words without titles."""
 
@@ -111,7 +115,7 @@ def _is_abbreviated(text: str, word: re.Match[str]) -> bool:
     """Whether a point behind `word` ends no sentence; the M of 5M is a unit."""
     if text[word.start() - 1 : word.start()].isdigit():
         return False
-    return len(word.group()) == 1 or word.group().lower() in ABBREVIATED
+    return (len(word.group()) == 1 and word.group().isupper()) or word.group().lower() in ABBREVIATED
 
 
 def _label_end(text: str) -> int:
@@ -140,7 +144,7 @@ def _name(run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -
         run = run[1:]
         while run and run[0].text in CONNECTORS:
             run = run[1:]
-    while run and (run[-1].text.lower() in COMMON or run[-1].text in CONNECTORS):
+    while run and (run[-1].text.lower() in COMMON or run[-1].text in CONNECTORS or run[-1].text in _POLITE):
         run = run[:-1]
     named = [
         each for each in run if each.text not in CONNECTORS and each.text.rstrip(".").lower() not in TITLES
@@ -159,7 +163,21 @@ def _name(run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -
         or " ".join(each.text for each in named).lower() in HOLIDAYS
     ):
         return
-    yield Name(run[0].start, run[-1].end, tuple(each.text for each in named))
+    joint = _joint(run, named)
+    for each in (named[:joint], named[joint:]) if joint else (named,):
+        first, last = (each[0], each[-1]) if joint else (run[0], run[-1])
+        yield Name(first.start, last.end, tuple(token.text for token in each))
+
+
+def _joint(run: list[Token], named: list[Token]) -> int:
+    """Number of words of `named` before a connector that joins two names, as in "Mary Hill of Kestrel
+    Security": either has two words or more. 0 without one.
+    """
+    for each in run:
+        before = sum(other.start < each.start for other in named)
+        if each.text in CONNECTORS and min(before, len(named) - before) >= 2:
+            return before
+    return 0
 
 
 def _has_inner_capital(text: str) -> bool:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.origins.numerals import (
     KANJI,
@@ -42,10 +43,10 @@ _MONTHS = (
     "november nov novembre",
     "december dec dezember dez décembre déc",
 )
-_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-_MONTH_NAMES = "|".join(sorted(_MONTH.keys() - {"may", "march"}, key=len, reverse=True))
-# "may" and "march" are verbs.
-_M = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])\.?"
+MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH_NAMES = "|".join(sorted(MONTHS.keys() - {"may", "march"}, key=len, reverse=True))
+# Pattern of a month's name, regardless of case: "may" and "march" are verbs.
+MONTH = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])\.?"
 _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925}
 _NUMBER = (
     r"(?:\d{1,3}(?P<mark>[,，.'’\u00a0\u2009\u202f ])\d{3}(?:(?P=mark)\d{3}){0,6}(?!\d)(?:[.,]\d{1,12})?"
@@ -73,8 +74,9 @@ _DIGITS = rf"""
     (?P<iso>(?<![{LATIN}.,/-])(?P<iy>\d{{4}})[-/.](?P<im>\d{{1,2}})[-/.](?P<id>\d{{1,2}})(?![\d.,/-]\d)(?=\D|T\d|\Z))
   | (?P<dmy>(?<![{LATIN},/-])(?P<d1>\d{{1,2}})(?P<sep>[./-])[ ]?(?P<d2>\d{{1,2}})(?P=sep)[ ]?
       (?P<dy>\d{{4}}|\d\d)(?![{LATIN}/-]|[.,]\d))
-  | (?P<dm>(?<![{LATIN}.,/-])(?P<dd>\d{{1,2}})\.[ ]?(?P<mm>\d{{1,2}})\.(?!\d))
-  | (?<![{LATIN}.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*(?P<month>{_M})
+  | (?P<dm>(?<![{LATIN}.,/-])(?P<dd>0?[1-9]|[12]\d|3[01])\.[ ]?(?P<mm>0?[1-9]|1[0-2])\.(?!\d))
+  | (?<![{LATIN}.,])(?P<day>\d{{1,2}}){_ORDINAL}?(?:[ \u00a0]+(?:day[ ]of|of|de))?[ \u00a0-]*
+      (?P<month>{MONTH})
       (?:,?[ \u00a0-]{{0,2}}(?:de[ ])?(?P<year>{_Y}|(?<=[-])\d\d\b))?
   | (?<![{LATIN}.,:])(?P<hour>[01]?\d|2[0-4])
       (?:(?::|[ \u00a0]?h[ \u00a0]?|(?P<point>\.))(?P<minute>[0-5]\d)(?!\d|[ \u00a0]?min)
@@ -92,9 +94,9 @@ _JAPANESE = rf"""
   | (?P<jhalf>午前|午後)?(?<!\d)(?P<jh>\d{{1,2}}|[{KANJI}]{{1,3}})時(?!間|代|点)
       (?:(?P<jmin>\d{{1,2}}|[{KANJI}]{{1,3}})分|(?P<jhalfhour>半))?"""
 _LETTERS = rf"""
-    (?P<month2>{_M})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d|-[^\W\d_])
+    (?P<month2>{MONTH})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d|-[^\W\d_])
       (?:,?[ \u00a0]+(?P<year2>{_Y}))?
-  | (?P<month3>{_M})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
+  | (?P<month3>{MONTH})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
   | (?P<words>{_CARDINALS}|{_ORDINALS})(?![^\W_])
   | (?P<twice>twice)(?![^\W_])
   | (?P<halves>half|halves|Hälfte|moitié)(?![^\W_])
@@ -105,7 +107,7 @@ _LETTERS = rf"""
 def _beginnings() -> str:
     """A pattern of the first two letters of the words in `_LETTERS`: most words are rejected by them."""
     seconds: dict[str, set[str]] = {}
-    for word in (*_MONTH, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|"), "half", "hälfte", "moitié"):
+    for word in (*MONTHS, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|"), "half", "hälfte", "moitié"):
         seconds.setdefault(word[0], set()).add(word[1])
     return "|".join(f"{first}[{''.join(sorted(seconds[first]))}]" for first in sorted(seconds))
 
@@ -121,9 +123,14 @@ _QUANTITY = re.compile(
     """,
     re.X | re.I,
 )
+_GOES_ON = re.compile(r" [a-zäöü]")
+_CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)|(0\d)([0-5]\d)")
 # A sign, not a range or a list.
 _MINUS = re.compile(r"(?:(?<![\w)\]%°'’\"”.])[-−–]|\b(?:minus|moins) )\Z")
 _VULGAR = {"½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "1/3", "⅔": "2/3", "⅛": "0.125"}
+
+
+COUNTERS = re.compile("[台個枚冊匹件室軒社箱足杯校名票]")
 
 
 class Quantity(Struct, frozen=True):
@@ -132,6 +139,7 @@ class Quantity(Struct, frozen=True):
     - `values`: what it says. Numbers as `numerals` writes them; dates `2026-11-28`, `--11-28`, `2026-11`,
       `--11`; times `t09:30`.
     - `parts`: further values that its words or digits have, as the year of a date.
+    - `is_count`: it counts things that are no unit, as in "three lifts"; only quantities of answers tell.
     - `unit`: canonical, empty without one. `is_negative`: it has a minus sign. `is_word`: it is written in
       letters.
     """
@@ -144,6 +152,7 @@ class Quantity(Struct, frozen=True):
     unit: str = ""
     is_negative: bool = False
     is_word: bool = False
+    is_count: bool = False
 
 
 def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str = ",.") -> Iterator[Quantity]:
@@ -190,12 +199,20 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
         year = get["dy"] if len(get["dy"]) == 4 else "20" + get["dy"]
         return _date(match, [(year, get["d2"], get["d1"]), (year, get["d1"], get["d2"])])
     if get["dm"]:
-        return _date(match, [("", get["mm"], get["dd"])])
+        found = _date(match, [("", get["mm"], get["dd"])])
+        number = get["dm"][:-1]
+        if " " in number or _GOES_ON.match(match.string, match.end()):
+            return found
+        # At the end of a sentence it may also be a number, and is one if points mark fractions.
+        if "," not in marks:
+            end = match.end() - 1
+            return Quantity(match.start(), end, "number", readings(number, marks), _clock(number))
+        return found and replace(found, values=(*found.values, *readings(number), *_clock(number)))
     for day, month, year in (("day", "month", "year"), ("day2", "month2", "year2"), ("", "month3", "year3")):
         if get[month]:
             if month == "month3" and not get[year] and match[month][0].islower():
                 return None  # a word such as "mar", or a French month alone
-            number = str(_MONTH[get[month].lower().rstrip(".")])
+            number = str(MONTHS[get[month].lower().rstrip(".")])
             given = get[year] or ""
             return _date(match, [("20" + given if len(given) == 2 else given, number, get.get(day) or "")])
     if get["jy"]:
@@ -222,7 +239,8 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
     if get["kanji"]:
         found = _worded(match, of_kanji(get["kanji"]))
         # A single one is mostly a part of a word.
-        return found if found and (found.unit or len(get["kanji"]) > 1) else None
+        is_alone = len(get["kanji"]) == 1 and not COUNTERS.match(match.string, match.end())
+        return found if found and (found.unit or not is_alone) else None
     if get["words"]:
         return _of_number_words(match)
     if get["halves"]:
@@ -285,6 +303,11 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         values, parts = tuple(written(Decimal(value).scaleb(by)) for value in values for by in scale), values
     elif not values:  # a version
         values = (plain_digits(literal),)
+    if match["scale"] and match["scale"].strip() == "B" and not before:  # also bytes
+        values = (*values, *parts)
+    if not (before or behind or match["large"] or scale):
+        times = _clock(literal)
+        values, parts = (*values, *times) if literal[0] == "0" else values, (*parts, *times)
     if behind in ("pence", "cent"):  # 60p is £0.60
         values = (*values, *(written(Decimal(value).scaleb(-2)) for value in values))
     if behind == "second" and match.string[match.end() : end] == "s":  # the 1990s
@@ -293,6 +316,13 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
     start = sign.start() if sign else match.start()
     kind: QuantityKind = "amount" if is_amount else "number"
     return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
+
+
+def _clock(literal: str) -> tuple[str, ...]:
+    """Times of day that digits without a colon may mean: 18.20, and 0725, but not 1825."""
+    if (match := _CLOCK.fullmatch(literal)) is None:
+        return ()
+    return (f"t{int(match[1] or match[3]):02}:{match[2] or match[4]}",)
 
 
 def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
-from core.origins.quantities import LIST_MARKER, PART, Quantity, quantities
+from core.origins.quantities import LIST_MARKER, MONTH, MONTHS, PART, Quantity, quantities
 from core.origins.references import NUMBERED, SIGN, roman
 from core.origins.units import CURRENCIES, PHYSICAL, has_unit, same_unit, unit_of
 from core.origins.words import without_accents, words
@@ -20,6 +20,20 @@ Read = Sequence[tuple[int, int]] | None
 
 # Of numbers without a unit in a source, the last to be looked at.
 _ORDER = {LIST_MARKER: 2, PART: 3}
+# Characters of a list of months.
+_LISTED = 160
+_SHARED_DAY = re.compile(
+    r"(?<![\d.,])(?:(\d{1,2})(?:st|nd|rd|th|er|\.)?|(fifteenth)|first|ersten|premier)(?: (?:day|jour|tag))?"
+    rf"(?: of| de| des| d['’]| im)? ?(?:{MONTH}(?: \d{{4}})?[ ,;/\n]{{0,3}}"
+    r"(?:(?:and|und|et|or|oder|ou|&)[ \n])?(?:d['’]|de )?){0,11}\Z",
+    re.I,
+)
+_YEAR = re.compile(r"[.,]? (\d{4})(?!\d)")
+_NAMES: dict[str, list[str]] = {}
+for _name, _number in MONTHS.items():
+    _NAMES.setdefault(f"{_number:02}", []).append(_name)
+# Units of numbers that count.
+_OF_COUNTS = ("", "people")
 # Places of one value and unit of a source.
 _MOST_SPOTS = 64
 _UNIT_CHARACTERS = 32
@@ -32,6 +46,7 @@ _RANGE = re.compile(
 )
 # A range up to its second number.
 _TO = re.compile(r"\d\s{0,2}(?:[-–—]|to|bis|à|から|～|〜)\s{0,2}\Z")
+_FRENCH_HOUR = re.compile(r"\d{1,2}[ \u00a0\u202f]?h")
 # What ends the words between a number and its unit: "30 (thirty) consecutive days".
 _CLAUSE_END = re.compile(r"[.,;:!?|\t\d]|\n\n")
 _WORDS_BETWEEN = 2
@@ -78,6 +93,8 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
         kept = index.values.get(value, {})
         for unit, is_negative in sorted(kept, key=lambda key: _ORDER.get(key[0], key[0] != what.unit)):
             if what.is_negative and not is_negative:
+                continue
+            if what.is_count and unit not in _OF_COUNTS:
                 continue
             if what.unit == NUMBERED and unit not in ("", LIST_MARKER):
                 continue
@@ -175,6 +192,8 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
         for unit, is_negative in index.values.get(f"--{rest}", {}):
             if unit != PART:
                 return first_read(*index.values[f"--{rest}"][unit, is_negative], read)
+    if (shared := _of_shared_day(what, index)) is not None:
+        return first_read([shared[0]], [shared[1]], read)
     for value in what.values:
         year, month, day = (*value.replace("--", "-", 1).split("-"), "", "")[:3]
         if not (month and day):
@@ -190,11 +209,40 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
     return NOWHERE
 
 
-def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
-    """An hour of a range: 10:00 in "10–18.30 Uhr", 18:00 in "10 to 18"."""
+def _of_shared_day(what: Quantity, index: Index) -> tuple[int, int] | None:
+    """A month of a list that begins with the day: "on the first day of May, July and October"."""
     for value in what.values:
+        year, month, day = (*value.replace("--", "-", 1).split("-"), "", "")[:3]
+        if year and year not in index.values:
+            continue
+        for name in _NAMES.get(month, ()) if day else ():
+            for at in index.where[index.ids[name]][:_MOST_SPOTS] if name in index.ids else ():
+                start, end = index.starts[at], index.ends[at]
+                given = _YEAR.match(index.text, end)
+                if year and given and given[1] != year:
+                    continue
+                listed = _SHARED_DAY.search(index.text, max(0, start - _LISTED), start)
+                if listed and int(listed[1] or (15 if listed[2] else 1)) == int(day):
+                    return start, end
+    return None
+
+
+def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
+    """An hour of a range: 10:00 in "10–18.30 Uhr", 18:00 in "10 to 18"; 13:00 in "13 h"; 18:25 in "1825" if
+    the source also writes 0725.
+    """
+    for value in what.values:
+        digits = value[1:].replace(":", "")
+        starts, ends = index.values.get(str(int(digits)), {}).get(("", False), ([], []))
+        for start, end in zip(starts[:_MOST_SPOTS], ends):
+            if index.text[start:end] == digits and len(digits) == 4 and index.has_clock:
+                return first_read([start], [end], read)
         if not value.endswith(":00"):
             continue
+        starts, ends = index.values.get(str(int(value[1:3])), {}).get(("hour", False), ([], []))
+        for start, end in zip(starts[:_MOST_SPOTS], ends):
+            if _FRENCH_HOUR.fullmatch(index.text, start, end):
+                return first_read([start], [end], read)
         starts, ends = index.values.get(str(int(value[1:3])), {}).get(("", False), ([], []))
         for start, end in zip(starts[:_MOST_SPOTS], ends):
             if _RANGE.match(index.text, end) or _TO.search(index.text, max(0, start - 12), start):
@@ -227,8 +275,20 @@ def of_identifier(text: str, index: Index, read: Read) -> Standing:
     letters = re.sub(r"[\W_]", "", text.lower())
     if len(letters) >= _LONG_NUMBER and (found := _of_groups(letters, index, read)).span:
         return found
+    for other in _other_forms(text, letters):
+        if (found := _of_groups(other, index, read)).span:
+            return found
     shorter = _BODY.sub("", text)  # DIN EN 60335 is EN 60335
     return of_identifier(shorter, index, read) if shorter != text else NOWHERE
+
+
+def _other_forms(text: str, letters: str) -> list[str]:
+    """A phone number without or with the code of its country: 030 555 1234 is +49 30 555 1234."""
+    if len(letters) < _LONG_NUMBER or not letters.isdigit() or letters[1] == "0":
+        return []
+    if letters[0] == "0":
+        return [letters[1:]]
+    return [f"0{letters[digits:]}" for digits in (1, 2, 3)] if text[0] == "+" else []
 
 
 def of_quotation(text: str, index: Index, read: Read) -> Standing:

@@ -42,12 +42,13 @@ class Fact(Struct, frozen=True):
 
     `state` says where it stands:
 
-    - `document`: in a source, at `place`, in a part that was read; also in another unit (24 months are two
-      years), or more precise where the answer says that it rounds ("about 1,900"). A reference ("§ 9") only
-      where the source has its number as a reference, or as that of a heading or list item.
+    - `document`: in a source, at `place`, in a part that was read; neither converted nor rounded. A
+      reference ("§ 9") only where the source has its number as a reference, or as that of a heading or list
+      item. A count without a unit ("three lifts") only where the source counts with the same number.
     - `skipped`: in a source, at `place`, but only in parts that were not read.
-    - `question`: in the user's messages. `computed`: it follows from figures of the same sentence
-      that the answer names, also by a share in words: half of £38.
+    - `question`: in the user's messages. `computed`: it follows from figures of the same sentence that the
+      answer names, also by a share in words (half of £38), or repeats such a result. At least one of these
+      figures stands somewhere; another may be wrong, and is then marked itself.
     - `nowhere`: in none of these. The only state that is marked in an answer.
 
     `key` is equal for equal facts of several answers.

@@ -30,6 +30,8 @@ ms millisecond milliseconds millisekunden millisecondes
 kg kilogram kilograms kilogramm kilogrammes kilo kilos キロ
 g gram grams gramm grammes
 mg milligram milligrams milligramm
+µg μg mcg microgram micrograms mikrogramm microgramme microgrammes マイクログラム
+ng nanogram nanograms nanogramm nanogrammes
 t ton tons tonne tonnes tonnen トン
 lb lbs
 km kilometre kilometres kilometer kilometers kilometern kilomètres
@@ -41,6 +43,8 @@ in inch inches zoll pouces
 mi mile miles meilen
 l litre litres liter liters litern リットル
 ml millilitre millilitres milliliter millilitres
+µl μl microlitre microlitres microliter microliters mikroliter マイクロリットル
+µm μm micrometre micrometres micrometer micrometers mikrometer micromètre micromètres
 m² m2 sqm quadratmeter 平方メートル
 m³ m3 kubikmeter
 °c ℃ degrees\u00a0celsius grad\u00a0celsius degrés\u00a0celsius 度
@@ -50,6 +54,10 @@ kb kbyte kilobytes
 mb mbyte megabytes
 gb gbyte gigabytes
 tb terabytes
+kib kibibytes
+mib mebibytes
+gib gibibytes
+tib tebibytes
 w watt watts
 kw kilowatt kilowatts
 mw megawatt megawatts
@@ -70,7 +78,7 @@ dpi
 ppm
 db
 times mal fois 回
-people persons personen personnes 人 名
+people person persons personen personne personnes 人 名
 """
 _CANONICAL = {
     name.replace("\u00a0", " "): line.split(" ")[0]
@@ -91,7 +99,7 @@ _LATIN = [name for name in _LETTERS if ord(name[0]) < 0x3000]
 LATIN = "0-9A-Za-z_À-ɏ"
 BEHIND = (
     rf"(?:[ \u00a0\u202f]{{0,2}}(?:{'|'.join(map(re.escape, _SIGNS))})|(?:{'|'.join(_JAPANESE)})"
-    rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![{LATIN}²³]))"
+    rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![{LATIN}²³]|-%))"
 )
 BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|￥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
 
@@ -134,6 +142,16 @@ def unit_of(text: str) -> str:
     if name in ("in", "an", "a", "foot", "people") and text[:1].isspace():
         return "" if name in ("in", "an", "a") else found
     return found
+
+
+_LONG_NAMES = re.compile(
+    rf"(?:{'|'.join(name for name in map(re.escape, _LATIN) if len(name) >= _LONG_NAME)})(?![^\W\d_])", re.I
+)
+
+
+def names_unit(text: str) -> bool:
+    """Whether a word of `text` is the name of a unit, or ends with one: Betriebsstunden."""
+    return _LONG_NAMES.search(text) is not None or any(unit_of(f" {word}") for word in text.split())
 
 
 def exponents(text: str) -> tuple[int, ...]:

@@ -228,6 +228,73 @@ def test_a_figure_may_be_shared_but_not_converted_or_rounded(
 
 
 @pytest.mark.parametrize(
+    ("document", "answer", "wrong"),
+    [
+        # Times of day without a colon, in a source that begins some with a zero.
+        ("| Dock | 0548 | 1342 |", "It sails at 05:48, 5.48 am and 1:42 pm, not at 13:24.", ["13:24"]),
+        ("Abfahrt 0933 und 2014", "Abfahrt um 9.33 Uhr und 20:14 Uhr, nicht um 21:14 Uhr.", ["21:14 Uhr"]),
+        ("In 1342 a ferry sank.", "It sails at 13:42.", ["13:42"]),
+        ("doors open at 07:05, 19:10", "They open at 0705 and 19.10.", []),
+        ("Le bureau ferme à 18 h.", "Il ferme à 18h00, pas à 17h00.", ["17h00"]),
+        ("It takes 6 hours.", "It opens at 18:00.", ["18:00"]),
+        # At the end of a sentence.
+        ("The ratio is 2.4, with 3.9 before.", "The ratio is 2.4. It was 3.9.", []),
+        ("die Quote ist 2,4", "Das gilt ab 2.4. und nicht ab dem 3.4. für alle.", ["2.4", "3.4"]),
+        # Dates that share their day or month.
+        ("due on the first day of February, May and August", "Pay on 1 May and 1 August.", []),
+        ("on 15 March and June 2021, since 2020", "15 June 2021, 15 June 2020", ["15 June 2020"]),
+        ("due on 15 March, June and September", "Pay on 15 June, 15 September, 14 June.", ["14 June"]),
+        ("zum 10. Mai, August und November", "Am 10. August, nicht am 11. November.", ["11. November"]),
+        ("payable le 5 avril, juillet et octobre", "Le 5 juillet, le 6 octobre.", ["6 octobre"]),
+        # From one date or time to another.
+        ("sent 3 May 2024, paid 21 May 2024", "Sent on 3 May 2024 and paid on 21 May, 18 days later.", []),
+        ("vom 1.2.2023 bis 31.7.2023", "Vom 1.2.2023 bis 31.7.2023 sind es 6 Monate.", []),
+        ("8 June 2020 to 8 June 2025", "From 8 June 2020 to 8 June 2025, 5 years, not 4 years.", ["4 years"]),
+        ("du 2 mars au 9 mars 2022", "Du 2 mars au 9 mars 2022, soit 8 jours, pas 11 jours.", ["11 jours"]),
+        ("at 10:40 and 11:25", "From 10.40 to 11.25 it takes 45 minutes, not 40 minutes.", ["40 minutes"]),
+        # What follows from a wrong figure is not wrong itself.
+        ("a fee of $700", "$940 less the fee of $700 leaves $240, not $250.", ["$940", "$250"]),
+        ("von 640 kg auf 160 kg", "Es fiel von 640 kg auf 150 kg, um 77 %.", ["150 kg"]),
+        ("90 000 € et 7 000 €", "Reste : 90 000 − 21 500 − 7 000 = 61 500 €.", ["21 500"]),
+        # What was computed stays so.
+        ("$300 and $45", "It is 300 + 45 = $345.\n\nYou pay $345, not $354.", ["$354"]),
+        # An earlier sentence gives no operands, although it ends with a figure.
+        ("for €8.25 or €2.10", "It is €8.25. That is €6.15 more than €2.10.", ["€6.15"]),
+        # No year is computed.
+        ("opened in 2018 with 4 halls", "It has 4 halls since 2018, rebuilt in 2014.", ["2014"]),
+        ("opened in 2018 for 4 years", "From 2018 for 4 years, i.e. to 2022.", []),
+        # Phone numbers are one identifier.
+        ("Tel. 0431 5550 17", "0431 5550 17, 0431 555017, 0431/555017", []),
+        ("Tel. 0431 5550 17", "0431 5550 71", ["0431 5550 71"]),
+        ("Tél. 0800 914 220", "Appelez le 0800 914 220, pas le 0800 914 202.", ["0800 914 202"]),
+        ("open 0730-1945", "It is open 0730-1945, from 7.30 am to 7:45 pm, not 17:45.", ["17:45"]),
+        ("Tel. +49 221 5550 92", "0221 5550 92, 0221 5550 29", ["0221 5550 29"]),
+        ("Tel. 0664 555 01 93", "+43 664 5550193, +43 664 5550139", ["+43 664 5550139"]),
+        # Units.
+        ("| DNA | 40 ng |\n| Salt | 7 µl |", "40 ng, not 40 µg; 7 µL, not 7 µg.", ["40 µg", "7 µg"]),
+        ("96 bytes and 4 MiB", "It leaks 96 B; 4 MiB, not 4 kg.", ["4 kg"]),
+        ("Feuchte 5,1 CM-%, zulässig 2,0", "Zulässig sind 2,0 CM-%.", []),
+        # Codes of digits and letters, and commands.
+        ("from 7Q to 8R, for 8 kg", "Codes 7Q, 8R, 8S", ["8S"]),
+        ("Run `kelp sync` once.", "Run `kelp sync`, then `kelp prune --all`.", ["kelp prune --all"]),
+        # Counts.
+        ("four doors, 5 years, 6 May", "It has 4 doors, five doors and 6 windows.", ["five", "6"]),
+        ("vier Türen, 5 Jahre", "Es sind vier Fenster und fünf Türen.", ["fünf"]),
+        ("quatre portes, 5 ans", "Il y a quatre portes et cinq fenêtres.", ["cinq"]),
+        ("七枚、5年", "7枚と5枚です。", ["5"]),
+        ("3 days, 12 persons", "After 3 full days, 12 guests.", []),
+        ("gate 5 opens after 5 days", "Room 5 opens doors.", []),
+        # Two names in a row.
+        ("Ines Falk, Harbour Trust", "He met Ines Falck of Harbour Trust.", ["Ines Falck"]),
+        ("der Betrag", "Der Betrag ist mit dem Haus zu zahlen. Nennen Sie ihn. Wählen Sie.", []),
+        ("le prix", "Le prix est de la ville et du TTC, avec TVA.", []),
+    ],
+)  # fmt: skip
+def test_a_careful_reader_finds_it(document: str, answer: str, wrong: list[str]) -> None:
+    assert marked(answer, document) == wrong
+
+
+@pytest.mark.parametrize(
     ("language", "writes", "other"),
     [
         ("the rent is of the house and it is for this or that, as the law has it", "1,155", "1.155"),
