@@ -226,7 +226,7 @@ class AnswerBody(TextCanvas):
         return None
 
     def mark_text(self, mark: Mark) -> str:
-        """What is marked, as it is shown, on one line."""
+        """The marked words as shown, on one line."""
         shown = []
         for box in self.boxes:
             if found := shown_range(box.piece.segments, mark.start, mark.end):
@@ -541,7 +541,7 @@ class AnswerBody(TextCanvas):
         return "" if self.pointed_token >= 0 else super().link_tip(point)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The arrow keys point at tokens, or at the marks of origins; Return opens what is pointed at."""
+        """The arrow keys point at tokens, or at the marks of origins; Return opens the marked place."""
         if self.mode == "origins" and self.marks and not held(event) and self._mark_key(event.key()):
             return
         last = len(self.table) - 1

@@ -44,7 +44,7 @@ class OriginsController(QObject):
             (self._written.connect if self._hears_tokens else self._written.disconnect)(self._follow)
 
     def _show_all(self) -> None:
-        """The transcript was rebuilt: show what is traced already."""
+        """The transcript was rebuilt: show the origins that are traced already."""
         self._follow()
         for turn in self._app.chats.open.turns:
             self._app.views.transcript.show_origins(turn.id, self._origins.of(turn.id))

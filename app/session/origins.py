@@ -197,7 +197,7 @@ class _Traced:
         return self._read(whole=self._ended)
 
     def _read(self, *, whole: bool) -> bool:
-        """Split what is new of the generation. Returns False if all of it was split again."""
+        """Split the new part of the generation. Returns False if all of it was split again."""
         parts, again = self._splitter.read(self._source[self._first :], whole=whole)
         if again and self._at > self._first:
             return False
@@ -235,7 +235,7 @@ class ChatOrigins:
         self._turns: tuple[Turn, ...] = ()
 
     def follow(self, chat: Conversation) -> None:
-        """Take the chat as it is now; what is traced of unchanged turns stays."""
+        """Take the chat as it is now; origins of unchanged turns are kept."""
         kept: dict[str, _Traced] = {}
         unchanged = True
         for number, turn in enumerate(chat.turns):
@@ -259,7 +259,7 @@ class ChatOrigins:
         return any(traced.sources for traced in self._traced.values())
 
     def of(self, turn_id: str) -> AnswerOrigins:
-        """What is known of an answer now."""
+        """The origins of an answer that are known now."""
         traced = self._traced.get(turn_id)
         return traced.result if traced else AnswerOrigins()
 
