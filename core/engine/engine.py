@@ -46,6 +46,7 @@ from core.events import (
     Event,
     Finished,
     Generate,
+    Image,
     Message,
     ModelInfo,
     ModelReleased,
@@ -344,6 +345,17 @@ class Engine:
             return len(self._prompt(request)[0].ids), True
         except PromptTooLongError as error:
             return error.tokens, False
+
+    def count_image(self, image: Image) -> tuple[int, tuple[int, int]]:
+        """Number of tokens that `image` adds to a prompt, and width and height that it is scaled to.
+
+        Raises `RequestError` if the model cannot see, `NoModelError`.
+        """
+        from core.vision.eyes import image_tokens  # not without an image
+
+        described = self._described
+        tokens, scaled = image_tokens(image, described.info, plain_length(described.tokenizer))
+        return tokens, (scaled.width, scaled.height)
 
     @property
     def pace(self) -> ReadingPace | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from core.answer_format import AnswerFormat
 from core.events.tables import TableUse
@@ -20,6 +20,8 @@ TYPED = -1
 # The least id of an image's row in a prompt; the greatest is 2^31 − 1. No vocabulary and no table has such
 # ids.
 FIRST_IMAGE_ROW = 1 << 24
+# More than images of `core.documents.limits` have.
+_MOST_SIDE_PX = 1 << 17
 
 
 class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,9 +60,9 @@ class Image(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     path: str
     hash: str
-    width: int
-    height: int
-    at: int = 0
+    width: Annotated[int, Meta(ge=1, le=_MOST_SIDE_PX)]
+    height: Annotated[int, Meta(ge=1, le=_MOST_SIDE_PX)]
+    at: Annotated[int, Meta(ge=0)] = 0
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -174,11 +176,14 @@ class TakeTurn(Wire, frozen=True):
 
 
 class CountTokens(Wire, frozen=True):
-    """Counts the tokens of `text`, or of the rendered `prompt` if given, with the loaded tokenizer."""
+    """Counts the tokens of `text`, or of the rendered `prompt` or of an `image` in one if given, with the
+    loaded model. Fails for an image if the model cannot see.
+    """
 
     request: str
     text: str = ""
     prompt: Generate | None = None
+    image: Image | None = None
 
 
 class ReadingPace(Wire, frozen=True):
@@ -198,13 +203,15 @@ class ReadingPace(Wire, frozen=True):
 class TokenCount(Wire, frozen=True):
     """Answer to `count_tokens`; `estimated` for a text much longer than the model's context.
 
-    `pace`: None until enough chunks were timed.
+    `pace`: None until enough chunks were timed. `scaled_px`: of an image, width and height that it is scaled
+    to; its `tokens` include those that the template writes around its rows.
     """
 
     request: str
     tokens: int
     pace: ReadingPace | None = None
     estimated: bool = False
+    scaled_px: tuple[int, int] | None = None
 
 
 RequestCommand = Generate | TakeTurn | Cancel | CountTokens

@@ -7,6 +7,7 @@ out. Rows are kept for the latest images, so that a chat that is read again need
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,16 @@ def family_of(info: ModelInfo) -> Family:
     except (UnseenError, OSError, ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise RequestError(f"{info.name} cannot see images: {reason_of(error)}.", _CHOOSE) from error
     return found
+
+
+def image_tokens(image: Image, info: ModelInfo, length: Callable[[str], int]) -> tuple[int, Scaled]:
+    """How many tokens `image` adds to a prompt of the model `info`, and its size for the tower.
+
+    `length` counts the tokens of a text. Any thread. Raises `RequestError`.
+    """
+    family = family_of(info)
+    scaled = family.scale(image.width, image.height)
+    return length(family.shown) - 1 + scaled.rows, scaled
 
 
 def processor_of(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""TokenCounter: counts the tokens of texts on a separate thread, also during an answer.
+"""TokenCounter: counts the tokens of texts and images on a separate thread, also during an answer.
 
 Tokenizers of the library `tokenizers` read a text without the interpreter's lock, so an answer is not slowed
 down. Other tokenizers are left to the main thread, as are rendered prompts and empty texts: the reply to
@@ -11,12 +11,13 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from core.errors import DraftlightError, RequestError
-from core.events import Command, CountTokens, Event, ReadingPace, TokenCount, failure
+from core.events import Command, CountTokens, Event, Image, ModelInfo, ReadingPace, TokenCount, failure
 from core.events.wire import well_formed
 from core.prompt import count_tokens
 
@@ -31,27 +32,29 @@ class TokenCounter:
     def __init__(self, say: Callable[[Event], None]) -> None:
         self._say = say
         self.pace: ReadingPace | None = None
-        self._loaded: tuple[Tokenizer, int] | None = None
-        self._queue: queue.SimpleQueue[tuple[CountTokens, Tokenizer, int] | None] = queue.SimpleQueue()
+        self._loaded: tuple[Tokenizer, ModelInfo] | None = None
+        self._queue: queue.SimpleQueue[tuple[CountTokens, Tokenizer, ModelInfo] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def use(self, tokenizer: Any, limit_tokens: int) -> None:
-        """Count with the `tokenizer` of a model of that context length; None: without a model. Main thread.
+    def use(self, tokenizer: Any, info: ModelInfo | None) -> None:
+        """Count with the `tokenizer` of the model `info`; None: without a model. Main thread.
 
         Call it after the model was reported as loaded, so that a count that is reported later is its own.
         """
         backend = getattr(tokenizer, "backend_tokenizer", None)
         self._loaded = None
-        if isinstance(backend, Tokenizer):
+        if isinstance(backend, Tokenizer) and info is not None:
             # Otherwise the main thread's first text changes it, which must not coincide with a count.
             backend.no_truncation()
             backend.no_padding()
-            self._loaded = backend, limit_tokens
+            self._loaded = backend, info
 
     def take(self, command: Command) -> bool:
         """Queue `command` if it can be counted here; else return False."""
         loaded = self._loaded
-        if loaded is None or not isinstance(command, CountTokens) or command.prompt or not command.text:
+        if loaded is None or not isinstance(command, CountTokens) or command.prompt:
+            return False
+        if not command.text and command.image is None:
             return False
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="counting", daemon=True)
@@ -67,9 +70,14 @@ class TokenCounter:
 
     def _run(self) -> None:
         while (entry := self._queue.get()) is not None:
-            command, tokenizer, limit_tokens = entry
+            command, tokenizer, info = entry
             try:
-                self._count(command, tokenizer, limit_tokens)
+                if command.image is not None:
+                    self._count_image(command.request, command.image, tokenizer, info)
+                else:
+                    self._count(command, tokenizer, info.context_tokens)
+            except RequestError as refusal:
+                self._say(failure(refusal, command="count_tokens", request=command.request))
             except BaseException as error:  # the library panics with an error that is not an `Exception`
                 if not isinstance(error, DraftlightError):
                     traceback.print_exc()
@@ -80,9 +88,17 @@ class TokenCounter:
                 self._say(failure(refused, command="count_tokens", request=command.request))
 
     def _count(self, command: CountTokens, tokenizer: Tokenizer, limit_tokens: int) -> None:
-        def length(text: str) -> int:
-            return len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
-
         whole = min(_MOST_CHARACTERS, _CHARACTERS_PER_TOKEN * limit_tokens)
+        length = partial(_length, tokenizer)
         tokens, exact = count_tokens(length, well_formed(command.text), limit_tokens, whole)
         self._say(TokenCount(command.request, tokens, self.pace, estimated=not exact))
+
+    def _count_image(self, request: str, image: Image, tokenizer: Tokenizer, info: ModelInfo) -> None:
+        from core.vision.eyes import image_tokens  # not without an image
+
+        tokens, scaled = image_tokens(image, info, partial(_length, tokenizer))
+        self._say(TokenCount(request, tokens, self.pace, scaled_px=(scaled.width, scaled.height)))
+
+
+def _length(tokenizer: Tokenizer, text: str) -> int:
+    return len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])

@@ -262,10 +262,13 @@ class _Worker:
                     self._channel.send(TurnTaken(request, self._engine.loaded.info))
                 case UnloadModel():
                     self._engine.unload()
-                    self._counter.use(None, 0)
+                    self._counter.use(None, None)
                     self._channel.send(ModelUnloaded())
                 case Generate():
                     self._generate(command, entry.arrived_s)
+                case CountTokens(_, _, _, image) if image is not None:
+                    tokens, scaled_px = self._engine.count_image(image)
+                    self._channel.send(TokenCount(request, tokens, self._engine.pace, scaled_px=scaled_px))
                 case CountTokens(_, text, prompt):
                     engine = self._engine
                     counted = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
@@ -363,7 +366,7 @@ class _Worker:
             info = self._engine.loaded.info
         self._info = info
         self._channel.send(ModelLoaded(info))
-        self._counter.use(self._engine.loaded.tokenizer, info.context_tokens)
+        self._counter.use(self._engine.loaded.tokenizer, info)
         self._counter.pace = self._engine.pace
 
     def _load_progress(self, model: str, stage: str, fraction: float | None) -> None:

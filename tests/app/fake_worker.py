@@ -417,6 +417,9 @@ def main() -> None:
             send(_downloads[-1])
         elif isinstance(command, CountTokens):
             prompt = command.prompt
+            if command.image is not None:
+                send(TokenCount(command.request, 66, scaled_px=(256, 256)))
+                continue
             words = prompt_words(prompt) if prompt else len(command.text.split())
             send(TokenCount(command.request, words))
         elif isinstance(command, Generate):
