@@ -43,7 +43,7 @@ from app.session.origins import note_texts, origins_of_chat
 from app.session.strings import WHERE_FROM
 from app.store import strings
 from app.store.faults import TransferError
-from app.store.packing import PackedTurn, forgiving, pack, packed, unpacked
+from app.store.packing import PackedTurn, forgiving, pack, packed, packed_chat, unpacked
 from core.events import TYPED, Attachment, Message, Token
 from core.events.wire import well_formed, well_formed_record
 
@@ -72,7 +72,7 @@ def pieces(chats: Iterable[Conversation]) -> Iterator[bytes]:
     """Yields the file of `chats` turn by turn, so that a long chat is not in memory twice."""
     yield b'{"draftlight_chats":1,"chats":['
     for number, chat in enumerate(chats):
-        yield (b"," if number else b"") + b'{"chat":' + _encoded(replace(chat, turns=())) + b',"turns":['
+        yield (b"," if number else b"") + b'{"chat":' + _encoded(packed_chat(chat)) + b',"turns":['
         for place, turn in enumerate(chat.turns):
             yield (b"," if place else b"") + _encoded(packed(turn, text=True))
         yield b"]}"

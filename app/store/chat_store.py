@@ -37,6 +37,7 @@ from app.store.packing import (
     columns_of,
     pack,
     packed,
+    packed_chat,
     tokens_of,
     unpack,
     unpacked,
@@ -390,7 +391,7 @@ class ChatStore(Database):
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
         """Writes `chat`; `before` is its state in the database, if known."""
-        state = pack(replace(chat, turns=()))
+        state = pack(packed_chat(chat))
         head = (chat.id, chat.title, chat.name, chat.changed.isoformat(), len(chat.turns))
         values = (*head, int(chat.deleted is not None), state)
         self.connection.execute(
@@ -419,10 +420,11 @@ class ChatStore(Database):
             "INSERT INTO turns (chat, place, name, state, sum) VALUES (?, ?, ?, ?, ?)",
             (*key, turn.id, state, checksum(*key, turn.id, state)),
         ).lastrowid
-        names = "\n".join(attachment.name for attachment in turn.user.attachments)
+        names = [each.name for each in turn.user.attachments]
+        names += [each.name for each in turn.user.images]
         self.connection.execute(
             "INSERT INTO words (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, '')",
-            (row, chat.name if place == 0 else "", turn.user.content, names),
+            (row, chat.name if place == 0 else "", turn.user.content, "\n".join(names)),
         )
         self._write_blobs(key, blobs)
         self._write_answer(key, turn.answer)

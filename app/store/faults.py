@@ -78,6 +78,11 @@ def is_damage(error: Exception) -> bool:
     return name.startswith(_OF_CONTENT) or any(words in str(error) for words in _OF_CONTENT_TOO)
 
 
+def is_full(error: OSError) -> bool:
+    """Returns whether the disk, or a person's share of it, is full."""
+    return _OF_SYSTEM.get(error.errno or 0) == "SQLITE_FULL"
+
+
 def saving_trouble(error: Exception | None) -> str:
     """Returns why chats cannot be saved now, as a sentence; of None that the disk is slow."""
     if error is None:

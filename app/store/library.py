@@ -32,6 +32,7 @@ from app.session.chats.chats import includes, other_id
 from app.session.chats.conversation import NOTHING_WRITTEN, Conversation
 from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
+from app.session.images import hashes_of, with_paths
 from app.store import strings
 from app.store.chat_store import ChatStore, Job, Key, Mark, Record, StoredDocument, key_of
 from app.store.clock import SteadyClock
@@ -57,13 +58,14 @@ from app.store.faults import (
     is_damage,
     saving_trouble,
 )
+from app.store.images import ImageFolder
 from app.store.preferences import PreferencesFile
 from app.store.salvage import Found, Salvaged, read, salvage
 from app.store.writer import Writer
 from core.system.files import write_atomic
 from core.system.private import make_folder
 
-_FILE = "chats.db"
+_FILE, _IMAGES = "chats.db", "images"
 # The first backup is made after this number of turns, at once; later ones while nothing is saved.
 _FIRST_BACKUP_TURNS = 10
 
@@ -116,6 +118,7 @@ class Library:
         self._unsaved = Unsaved(self._path)
         self.clock = SteadyClock(wall_s=wall_s)
         self.documents = KeptDocuments(self)
+        self.images = ImageFolder(folder and folder / _IMAGES)
         if folder is not None:
             self._open(wall_s)
 
@@ -162,6 +165,9 @@ class Library:
 
     def do(self, jobs: Mapping[Key, Job]) -> None:
         """Lets the writer carry out `jobs`."""
+        for job in jobs.values():
+            if isinstance(job, Conversation):
+                self.images.saved(hashes_of(job))
         if self._writer:
             self._writer.add(jobs)
         else:
@@ -231,6 +237,7 @@ class Library:
             if self._lock:
                 self._lock.release()
             self._lock = None
+            self.images.close()
         return not unsaved
 
     # ---- damage
@@ -513,6 +520,7 @@ class Library:
 
         Times decide nothing.
         """
+        chat = with_paths(chat, self.images.path)
         try:
             known = self.load(chat.id)
         except (KeyError, StoreError):
@@ -541,6 +549,8 @@ class Library:
         if key not in waiting:
             stored, failed = self._from_each(lambda store: store.get(key))
             found = next(iter(stored), None)
+        if isinstance(found, Conversation):
+            found = with_paths(found, self.images.path)
         if found is not None:
             return found
         if failed:

@@ -1,6 +1,7 @@
 """Packing: converts records to bytes and back; the tokens of an answer are columns in one msgpack blob.
 
-Invariant: `unpack` of `pack` returns an equal record, floats to the last bit. A setting of an old answer that
+Invariant: `unpack` of `pack` returns an equal record, floats to the last bit; but images are stored without
+their paths, which `Library.load` fills in. A setting of an old answer that
 Draftlight no longer has is dropped, so that the answer stays readable.
 
 60,000 tokens unpack in a few tens of milliseconds because `map` builds the records from whole columns; a
@@ -19,7 +20,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from app.session.chats.conversation import Answer, Turn, Version
+from app.session.chats.conversation import Answer, Conversation, Turn, Version
+from app.session.images import draft_with_paths, turn_with_paths
 from core.events import DraftSource, Message, Origin, Token
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -73,6 +75,11 @@ class PackedAnswer(Struct, frozen=True):
 
 _T = TypeVar("_T")
 
+
+def _no_path(hash: str) -> str:
+    return ""
+
+
 pack = msgspec.msgpack.Encoder().encode
 
 
@@ -85,8 +92,14 @@ def unpack(blob: bytes, kind: type[_T]) -> _T:
         return found
 
 
+def packed_chat(chat: Conversation) -> Conversation:
+    """Returns `chat` as its row has it, without its turns."""
+    return draft_with_paths(replace(chat, turns=()), _no_path)
+
+
 def packed(turn: Turn, *, text: bool = False) -> PackedTurn:
     """Returns `turn` as it is stored, with the answers' texts without thoughts if `text`."""
+    turn = turn_with_paths(turn, _no_path)
     others = tuple(PackedVersion(*_fields(each, text)) for each in turn.others)
     return PackedTurn(*_fields(turn, text), others, turn.place)
 

@@ -31,6 +31,16 @@ def folder_missing(folder: str, reason: str) -> str:
     return f"Chats cannot be saved in {folder}: {reason}."
 
 
+def image_not_kept(name: str) -> str:
+    return f"The image “{name}” cannot be added."
+
+
+def images_folder(folder: str, reason: str) -> str:
+    return (
+        f"Images cannot be saved in {folder}: {reason}. Check the folder and its permissions, and try again."
+    )
+
+
 OLDER = "These chats were written by an older Draftlight, whose format is not supported."
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from core.documents import strings
-from core.documents.images import Filter, ImageLine
+from core.documents.images import PREVIEW_PX, THUMBNAIL_PX, Filter, ImageLine
 from core.documents.limits import ImageLimits, Limits
-from core.documents.reading import Document, DocumentLine, shown_name
+from core.documents.reading import Document, DocumentLine, shown_name, shown_text
 from core.errors import RequestError
 from core.events import Image
 from core.system.children import child_command
@@ -93,23 +93,30 @@ class DocumentReading:
 
 
 class ImageReading:
-    """Reads the image at `path`, each time in a new process."""
+    """Reads the image at `path`, each time in a new process. Messages call it `name`, or as its file."""
 
     def __init__(
-        self, path: Path, limits: ImageLimits | None = None, command: Sequence[str] | None = None
+        self,
+        path: Path,
+        limits: ImageLimits | None = None,
+        command: Sequence[str] | None = None,
+        name: str = "",
     ) -> None:
         self.path = path
-        self._name = shown_name(path)
+        self._name = shown_text(name) if name else shown_name(path)
         self._limits = limits = limits or ImageLimits()
         self._command = [
             *(command or child_command("--read-image")),
             os.path.abspath(path),
             *(str(int(bound)) for bound in (limits.memory_bytes, limits.whole_s)),
+            self._name,
         ]
+        self._stopped = False
         self._process = self._new_process()
 
     def stop(self) -> None:
-        """End the process at once."""
+        """End the process at once, and those to come."""
+        self._stopped = True
         self._process.stop()
 
     def describe(self) -> Image:
@@ -118,6 +125,23 @@ class ImageReading:
         if found is None:
             raise RequestError(strings.file_unreadable(self._name, "its reader named no image"))
         return found
+
+    def with_thumbnail(self) -> tuple[Image, bytes]:
+        """The image, and a PNG of it of at most 320 x 320 pixels. Raises as `describe`."""
+        return self._smaller(THUMBNAIL_PX)
+
+    def preview(self, hash: str, most_px: int = PREVIEW_PX) -> bytes:
+        """A PNG whose longer side has at most `most_px` pixels, if the image has this `hash`.
+
+        Raises as `describe`.
+        """
+        return self._smaller(min(most_px, PREVIEW_PX), hash)[1]
+
+    def _smaller(self, most_px: int, hash: str = "") -> tuple[Image, bytes]:
+        line = self._line(str(most_px), hash)
+        if line.image is None or line.thumbnail is None:
+            raise RequestError(strings.file_unreadable(self._name, "its reader made no preview"))
+        return line.image, line.thumbnail
 
     def scaled(self, hash: str, width: int, height: int, filter: Filter) -> bytes:
         """uint8 [height, width, 3]: the pixels, if they have this `hash` before they are scaled.
@@ -140,6 +164,8 @@ class ImageReading:
     def _line(self, *wanted: str) -> ImageLine:
         """The process's line. Raises `RequestError`."""
         self._process = process = self._new_process(*wanted)
+        if self._stopped:
+            process.stop()
         bounds = self._limits
         try:
             with closing(process.lines()) as lines:

@@ -1,4 +1,4 @@
-"""Decodes one image in a child process: its size and hash, or its pixels at another size.
+"""Decodes one image in a child process: its size and hash, its pixels at another size, or a smaller PNG.
 
 The first frame, upright as its EXIF data says, as RGB on white. Pillow is imported here alone, in the process
 that reads one image: `main`, whose limits the parent sets (`core.documents.client.ImageReading`). Formats are
@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,34 +37,64 @@ _HEAD_BYTES = 4096
 _HEIC_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
 _SIPS = "/usr/bin/sips"
 _SIPS_S = 30.0
+# The longer side of a thumbnail in a chat, and of the largest preview, in pixels.
+THUMBNAIL_PX = 320
+PREVIEW_PX = 2048
 _WIDE_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 
 
 class ImageLine(Struct, frozen=True):
-    """The line of the process: the image, its pixels uint8 [height, width, 3], or the refusal."""
+    """The line of the process: the image, its pixels uint8 [height, width, 3], or the refusal.
+
+    `thumbnail`: a PNG of the image, as large as was asked for at most.
+    """
 
     image: Image | None = None
     pixels: bytes | None = None
+    thumbnail: bytes | None = None
     refused: str | None = None
     hint: str = ""
 
 
-def describe(path: Path) -> Image:
-    """The image at `path`. Raises `RequestError`."""
-    name = shown_name(path)
+def describe(path: Path, name: str = "") -> Image:
+    """The image at `path`, called `name` or as its file. Raises `RequestError`."""
+    name = name or shown_name(path)
     with _decoded(path, name) as (pixels, left_out):
-        return Image(name, str(path), hash_of(pixels), *pixels.size, left_out=left_out)
+        return _image(path, name, pixels, left_out)
 
 
-def scaled(path: Path, hash: str, width: int, height: int, filter: Filter) -> bytes:
+def scaled(path: Path, hash: str, width: int, height: int, filter: Filter, name: str = "") -> bytes:
     """uint8 [height, width, 3]: the pixels of the image with this `hash`. Raises `RequestError`."""
     from PIL.Image import Resampling
 
-    name = shown_name(path)
+    name = name or shown_name(path)
     with _decoded(path, name) as (pixels, _):
         if hash_of(pixels) != hash:
-            raise RequestError(strings.image_changed(name), strings.ATTACH_AGAIN)
+            raise _changed(name)
         return pixels.resize((width, height), Resampling[filter.upper()]).tobytes()
+
+
+def preview(path: Path, most_px: int, hash: str = "", name: str = "") -> ImageLine:
+    """The image and a PNG of it, whose longer side has at most `most_px` pixels; with `hash`, only the image
+    that has it. Raises `RequestError`.
+    """
+    name = name or shown_name(path)
+    with _decoded(path, name) as (pixels, left_out):
+        found = _image(path, name, pixels, left_out)
+        if hash and found.hash != hash:
+            raise _changed(name)
+        pixels.thumbnail((most_px, most_px), reducing_gap=3.0)
+        stream = BytesIO()
+        pixels.save(stream, "PNG")  # without the file's metadata: `pixels` has none
+    return ImageLine(found, thumbnail=stream.getvalue())
+
+
+def _image(path: Path, name: str, pixels: Pillow.Image, left_out: tuple[LeftOut, ...]) -> Image:
+    return Image(name, str(path), hash_of(pixels), *pixels.size, left_out=left_out)
+
+
+def _changed(name: str) -> RequestError:
+    return RequestError(strings.image_changed(name), strings.ATTACH_AGAIN)
 
 
 def hash_of(pixels: Pillow.Image) -> str:
@@ -158,22 +189,26 @@ def _converted(path: Path, name: str) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the image that `arguments` name: path, bytes of memory, seconds of processor, and for its pixels
-    hash, width, height and filter. Writes one `ImageLine` to stdout; returns 0 if there is an image, else 1.
+    """Read the image that `arguments` name: path, bytes of memory, seconds of processor, name, then for its
+    pixels hash, width, height and filter, for a preview its longest side and hash (may be empty).
+
+    Writes one `ImageLine` to stdout; returns 0 if there is an image, else 1.
     """
-    path, (memory_bytes, cpu_s), wanted = Path(arguments[0]), map(int, arguments[1:3]), arguments[3:]
-    name, output = shown_name(path), LineOutput()
+    path, (memory_bytes, cpu_s), wanted = Path(arguments[0]), map(int, arguments[1:3]), arguments[4:]
+    name, output = arguments[3] or shown_name(path), LineOutput()
 
     def write(line: ImageLine) -> None:
         output.write(msgspec.json.encode(line))
 
     def read() -> None:
-        if wanted:
-            hash, width, height, filter = wanted
-            found = scaled(path, hash, int(width), int(height), filter)  # type: ignore[arg-type]
-            write(ImageLine(pixels=found))
-        else:
-            write(ImageLine(image=describe(path)))
+        match wanted:
+            case [hash, width, height, filter]:
+                found = scaled(path, hash, int(width), int(height), filter, name)  # type: ignore[arg-type]
+                write(ImageLine(pixels=found))
+            case [most_px, hash]:
+                write(preview(path, int(most_px), hash, name))
+            case _:
+                write(ImageLine(image=describe(path, name)))
 
     return read_within(
         memory_bytes,

@@ -102,7 +102,7 @@ class Eyes:
         if key in self._seen:
             self._seen.move_to_end(key)
             return self._seen[key]
-        reading = ImageReading(Path(image.path))
+        reading = ImageReading(Path(image.path), name=image.name)
         data = reading.scaled(image.hash, scaled.width, scaled.height, self.family.filter)
         pixels = np.frombuffer(data, np.uint8).reshape(scaled.height, scaled.width, 3)
         rows: mx.array = self._loaded()(pixels)

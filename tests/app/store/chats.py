@@ -11,7 +11,18 @@ from msgspec.structs import replace
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, QueuedMessage, Turn, Version
 from app.session.chats.parts import Result
 from app.session.chats.presets import Override
-from core.events import Attachment, Change, DraftSource, Effective, Finished, Message, Origin, Stats, Token
+from core.events import (
+    Attachment,
+    Change,
+    DraftSource,
+    Effective,
+    Finished,
+    Image,
+    Message,
+    Origin,
+    Stats,
+    Token,
+)
 from core.settings import Settings
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -23,8 +34,15 @@ ids = st.text(min_size=1, max_size=8)
 times = st.datetimes(datetime(1970, 1, 2), datetime(9998, 12, 30), timezones=st.none() | st.just(UTC))
 small = st.integers(0, 2**31)
 floats = st.floats(allow_nan=False, allow_infinity=False)
+# As they are stored: without a path.
+hashes = st.integers(0, 3).map(lambda number: f"{number:064x}")
+images = st.builds(Image, texts, st.just(""), hashes, small, small, small)
 messages = st.builds(
-    Message, st.just("user"), texts, st.lists(st.builds(Attachment, texts, texts), max_size=2).map(tuple)
+    Message,
+    st.just("user"),
+    texts,
+    st.lists(st.builds(Attachment, texts, texts), max_size=2).map(tuple),
+    images=st.lists(images, max_size=2).map(tuple),
 )
 stats = st.builds(Stats, tokens=small, tokens_per_s=floats, context_used_tokens=small)
 changes = st.lists(st.builds(Change, texts, texts, texts, texts), max_size=2).map(tuple)

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,21 @@ def test_the_process_gives_size_hash_and_scaled_pixels(tmp_path: Path) -> None:
     data = ImageReading(tmp_path / "a.png").scaled(found.hash, 8, 6, "bicubic")
     assert len(data) == 8 * 6 * 3
     assert tuple(data[-3:]) == RED
+
+
+def test_a_preview_is_a_png_of_bounded_size(tmp_path: Path) -> None:
+    _picture().resize((1500, 1000)).save(tmp_path / "a.bmp")
+    found, thumbnail = ImageReading(tmp_path / "a.bmp", name="receipt.png").with_thumbnail()
+    assert (found.name, found.width, found.height) == ("receipt.png", 1500, 1000)
+    assert found.hash == describe(tmp_path / "a.bmp").hash
+    shown = Pillow.open(BytesIO(thumbnail))
+    assert (shown.format, shown.size) == ("PNG", (320, 213))
+    assert shown.getpixel((300, 200)) == pytest.approx(RED, abs=4)
+    reading = ImageReading(tmp_path / "a.bmp")
+    assert Pillow.open(BytesIO(reading.preview(found.hash, 9_999))).size == (1500, 1000)  # never larger
+    assert Pillow.open(BytesIO(reading.preview(found.hash, 600))).size == (600, 400)
+    with pytest.raises(RequestError, match=r"“receipt\.png” has changed"):
+        ImageReading(tmp_path / "a.bmp", name="receipt.png").preview("0" * 64)
 
 
 def test_an_image_that_changed_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""Images of chats: which messages have them, and the archive that keeps their files. Pure.
+
+A message names an image by the hash of its pixels. What is stored of it has no path: whoever loads a chat
+fills it in (`with_paths`), so that a data folder can be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Conversation, Turn
+from core.events import Image, Message
+
+if TYPE_CHECKING:
+    from core.documents.client import ImageReading
+
+
+class KeptImage(Struct, frozen=True):
+    """A kept image: the hash of its pixels, and the bytes that it takes on the disk."""
+
+    hash: str
+    size_bytes: int
+
+
+class ImageArchive(Protocol):
+    """The storage of images, each once: `app.store.images.ImageFolder`. Any thread."""
+
+    def keep(
+        self,
+        source: Path | bytes,
+        name: str,
+        started: Callable[[ImageReading], object] = lambda reading: None,
+    ) -> Image:
+        """Keeps a file, or the bytes of one, and returns its image, whose path is that of the kept file.
+
+        Blocks while a child process reads it; `started` gets the reading, to stop it. Raises `RequestError`,
+        `StoppedError`.
+        """
+        ...
+
+    def path(self, hash: str) -> Path:
+        """Returns where the image is, or would be."""
+        ...
+
+    def is_kept(self, hash: str) -> bool:
+        """Whether the image's file exists."""
+        ...
+
+    def thumbnail(self, hash: str) -> bytes | None:
+        """Returns a PNG of at most 320 x 320 pixels; None if it is missing."""
+        ...
+
+    def listed(self) -> Sequence[KeptImage]:
+        """Returns all kept images, the largest first."""
+        ...
+
+
+def in_draft(chat: Conversation) -> Iterator[Message]:
+    """Returns the messages of a chat that were not sent: its draft and those that wait."""
+    yield chat.draft
+    yield from (each.message for each in chat.queued)
+
+
+def hashes_in(messages: Iterable[Message]) -> set[str]:
+    """Returns the hashes of the images of `messages`."""
+    return {image.hash for message in messages for image in message.images}
+
+
+def hashes_of(chat: Conversation) -> set[str]:
+    """Returns the hashes of all images of a chat, of hidden versions and unsent messages, too."""
+    sent = (version.user for turn in chat.turns for version in turn.versions)
+    return hashes_in((*sent, *in_draft(chat)))
+
+
+def with_paths(chat: Conversation, path: Callable[[str], Path | str]) -> Conversation:
+    """Returns `chat` with the paths of its images, by their hashes. Turns without images stay as they are."""
+    if not hashes_of(chat):
+        return chat
+    chat = draft_with_paths(chat, path)
+    return replace(chat, turns=tuple(turn_with_paths(turn, path) for turn in chat.turns))
+
+
+def draft_with_paths(chat: Conversation, path: Callable[[str], Path | str]) -> Conversation:
+    """Returns `chat` with the paths of the images of its unsent messages."""
+    if not hashes_in(in_draft(chat)):
+        return chat
+    queued = tuple(replace(each, message=_message(each.message, path)) for each in chat.queued)
+    return replace(chat, draft=_message(chat.draft, path), queued=queued)
+
+
+def turn_with_paths(turn: Turn, path: Callable[[str], Path | str]) -> Turn:
+    """Returns `turn` with the paths of the images of all versions of its question."""
+    if not any(version.user.images for version in turn.versions):
+        return turn
+    others = tuple(replace(each, user=_message(each.user, path)) for each in turn.others)
+    return replace(turn, user=_message(turn.user, path), others=others)
+
+
+def _message(message: Message, path: Callable[[str], Path | str]) -> Message:
+    if not message.images:
+        return message
+    return replace(message, images=tuple(replace(each, path=str(path(each.hash))) for each in message.images))
