@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Conversation, Turn
 from core.events import Image, Message
-
-if TYPE_CHECKING:
-    from core.documents.client import ImageReading
 
 
 class KeptImage(Struct, frozen=True):
@@ -27,6 +24,12 @@ class KeptImage(Struct, frozen=True):
     size_bytes: int
 
 
+class Stoppable(Protocol):
+    """A reading that another thread may stop: `core.documents.client.ImageReading`."""
+
+    def stop(self) -> None: ...
+
+
 class ImageArchive(Protocol):
     """The storage of images, each once: `app.store.images.ImageFolder`. Any thread."""
 
@@ -34,7 +37,7 @@ class ImageArchive(Protocol):
         self,
         source: Path | bytes,
         name: str,
-        started: Callable[[ImageReading], object] = lambda reading: None,
+        started: Callable[[Stoppable], object] = lambda reading: None,
     ) -> Image:
         """Keeps a file, or the bytes of one, and returns its image, whose path is that of the kept file.
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from app.session.images import KeptImage
+from app.session.images import KeptImage, Stoppable
 from app.store import strings
 from app.store.faults import StoreError, is_full
 from core.documents import limits
@@ -67,7 +67,7 @@ class ImageFolder:
         self,
         source: Path | bytes,
         name: str,
-        started: Callable[[ImageReading], object] = lambda reading: None,
+        started: Callable[[Stoppable], object] = lambda reading: None,
     ) -> Image:
         """Keeps a file, or the bytes of one, and returns its image; see `ImageArchive`.
 
