@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -16,7 +16,15 @@ from msgspec.structs import replace
 
 from core.cli.arguments import add_model, add_quiet, add_settings, settings_from, whole
 from core.errors import ClusterError, DraftlightError, ModelError, WorkerError
-from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded, ModelReleased
+from core.events import (
+    ClusterEnded,
+    Failed,
+    LoadProgress,
+    ModelEntry,
+    ModelInfo,
+    ModelLoaded,
+    ModelReleased,
+)
 from core.events.codec import WorkerExited, WorkerSilent
 from core.settings import Settings, assign, assign_all
 from core.settings.window import Server
@@ -26,7 +34,6 @@ from core.system.terminal import ProgressLine
 if TYPE_CHECKING:
     from core.serve.answering import Serving
     from core.serve.own_worker import OwnWorker, Told
-    from core.serve.queue import InstalledModels
     from core.serve.server import LocalServer
 
 _MB = 1_000_000
@@ -88,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
     from core.cluster.group import launched
     from core.cluster.ranks import follow
     from core.serve.answering import Serving
+    from core.serve.queue import InstalledModels
     from core.serve.security import AccessPolicy, allowed_host, allowed_origin
     from core.system.files import key_of
 
@@ -106,24 +114,26 @@ def run(options: argparse.Namespace) -> int:
         key,
         Server().max_body_mb * _MB,
     )
+    listed = _listed()
     base_settings(options, None)  # report errors before the server starts
     serving = Serving(
         doors,
         options.port,
         strict=options.strict,
         longest_answer=options.longest_answer,
-        installed=_installed() if options.load_models else None,
+        installed=InstalledModels(listed) if options.load_models else None,
+        listed=listed,
     )
     return asyncio.run(_serve(options, serving))
 
 
-def _installed() -> InstalledModels:
+def _listed() -> Callable[[], Awaitable[Sequence[ModelEntry]]]:
+    """Lists the models on this machine."""
     from core.folders.catalogue import Catalogue
     from core.folders.config import Machine
-    from core.serve.queue import InstalledModels
 
     # The worker knows the machine's memory, and refuses what does not fit.
-    return InstalledModels(partial(asyncio.to_thread, Catalogue(Machine(1 << 62, expands=False)).entries))
+    return partial(asyncio.to_thread, Catalogue(Machine(1 << 62, expands=False)).entries)
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:

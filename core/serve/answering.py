@@ -11,8 +11,8 @@ import asyncio
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from core.errors import DraftlightError, NoModelError
+from core.errors import DraftlightError, NoModelError, RequestError, reason_of
 from core.events import (
     Change,
     CountTokens,
@@ -30,6 +30,7 @@ from core.events import (
     Failed,
     Finished,
     Generate,
+    ModelEntry,
     ModelInfo,
     PrefillProgress,
     Queued,
@@ -55,6 +56,7 @@ from core.serve.http import (
     watched,
     without_paths,
 )
+from core.serve.images import ImageFiles
 from core.serve.queue import (
     MODEL_WAIT_S,
     NO_MODEL,
@@ -75,6 +77,9 @@ from core.settings.window import Server
 # Of a stream. Proxies give up after 30 to 60 s without a byte, and people sooner; a call may take a minute.
 _QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
+# For the name of a model that sees. A worker that writes an answer may list its models late.
+_LIST_S = 2.0
+_SEEING_FAMILIES = "Qwen3.5, 3.6, 3.8, Gemma 3 or Gemma 4"
 
 
 class Prepared(Struct, frozen=True):
@@ -96,7 +101,8 @@ class Serving(Struct, frozen=True):
     `base` returns the default settings of a request; it is called for each one. `strict`: refuse requests of
     which something would be left out and named in `draftlight.changes`, other model names included.
     `longest_answer`: maximum length in tokens of an answer whose request sets none. `installed`: requests
-    load the model that they name; None: they do not.
+    load the model that they name; None: they do not. `listed` returns the models on this machine, to name one
+    that sees; it is awaited on the loop.
     """
 
     doors: AccessPolicy = AccessPolicy()
@@ -105,6 +111,7 @@ class Serving(Struct, frozen=True):
     strict: bool = False
     longest_answer: int = Server().longest_answer
     installed: InstalledModels | None = None
+    listed: Callable[[], Awaitable[Sequence[ModelEntry]]] | None = None
 
     def prepared(self, asked: AnswerRequest, request: str, model: ModelInfo) -> Prepared:
         """The request `asked` to `model`, with the id `request`.
@@ -133,6 +140,22 @@ class Serving(Struct, frozen=True):
     async def other_model(self, wanted: str, loaded: ModelInfo | None) -> str:
         """The reference of the installed model that `wanted` names; empty for the `loaded` one."""
         return "" if self.installed is None else await self.installed.other(wanted, loaded)
+
+    async def seeing(self) -> str:
+        """What to do for a model that sees: the name of the smallest one on this machine, or of families."""
+        try:
+            async with asyncio.timeout(_LIST_S):
+                entries = await self.listed() if self.listed is not None else ()
+        except (TimeoutError, DraftlightError):
+            entries = ()
+        found = sorted(
+            (each for each in entries if each.sees and not each.problem), key=lambda each: each.disk_bytes
+        )
+        if not found:
+            return f"Load a model that sees ({_SEEING_FAMILIES}), or send the text alone."
+        name = api_id(found[0])
+        how = f"Send “{name}” as “model”" if self.installed is not None else f"Load “{name}”"
+        return f"{how}: it sees. Or send the text alone."
 
 
 class AnswerWriter(ABC):
@@ -263,9 +286,11 @@ async def answer_endpoint(
         return made.generate, writer_of(made)
 
     try:
-        with answers.answering(record, partial(serving.other_model, asked.model), command) as answer:
-            async with watched(receive, answer.leave):
-                await (_stream(answer, line) if asked.stream else _whole(answer, headers, send))
+        async with images_read(answers, serving, asked, receive):
+            other = partial(serving.other_model, asked.model)
+            with answers.answering(record, other, command) as answer:
+                async with watched(receive, answer.leave):
+                    await (_stream(answer, line) if asked.stream else _whole(answer, headers, send))
     except (ApiError, DraftlightError) as error:
         refusal = api_error(error)
         if answers.requests.of(request) is not None:
@@ -275,6 +300,26 @@ async def answer_endpoint(
             raise
         await line.write(event(refusal.encoded(scope["path"]), "error"))
         await line.close()
+
+
+@asynccontextmanager
+async def images_read(
+    answers: Answers, serving: Serving, asked: AnswerRequest, receive: Receive
+) -> AsyncIterator[None]:
+    """Inside, the images of `asked` have descriptions, and files for the worker. Raises `ClientGoneError`."""
+    if not asked.images:
+        yield
+        return
+    loaded = answers.gate.model
+    if loaded is None or not loaded.sees:
+        asked.seeing.append(await unless_gone(receive, serving.seeing()))
+    try:
+        files = ImageFiles()
+    except OSError as error:
+        raise RequestError(f"Images cannot be stored: {reason_of(error)}.", "Free some space.") from error
+    with files:
+        await unless_gone(receive, answers.images.describe(asked.images, files))
+        yield
 
 
 async def _whole(answer: ServedAnswer[AnswerWriter], headers: Mapping[str, str], send: Send) -> None:
@@ -381,7 +426,8 @@ async def count_endpoint(
     `shape` has further fields of the body.
     """
     asked = read(await read_fields(scope, receive, serving.doors.most_bytes))
-    tokens, changes = await unless_gone(receive, _counted(answers, serving, asked))
+    async with images_read(answers, serving, asked, receive):
+        tokens, changes = await unless_gone(receive, _counted(answers, serving, asked))
     own = {"changes": msgspec.to_builtins(changes)}
     await send_json(send, {**shape, "input_tokens": tokens, "draftlight": own})
 
@@ -481,6 +527,7 @@ def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] 
         "reading": ran.reading,
         "reading_reason": ran.reading_reason,
         "skipped_tokens": stats.skipped_tokens,
+        **({"image_tokens": stats.image_tokens} if stats.image_tokens else {}),
         "mean_per_step": round(stats.mean_per_step, 3),
         "steps": stats.steps,
         "forced": stats.forced,

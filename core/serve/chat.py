@@ -244,7 +244,9 @@ def chat_request(fields: dict[str, Any]) -> AnswerRequest:
     conversation = ConversationReader("messages", CHAT_ROLES)
     fields = with_answer_form(with_tools(fields, conversation.changes))
     fields = fields | {"messages": conversation.read(fields.get("messages"))}
-    return convert_fields(fields, ChatRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
+    asked = convert_fields(fields, ChatRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
+    asked.images.extend(conversation.images)
+    return asked
 
 
 DONE = b"data: [DONE]\n\n"

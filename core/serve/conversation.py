@@ -1,11 +1,12 @@
 """The conversation of a request: messages, items and blocks of any API, each read once into a `Message`.
 
 Clients mix the shapes of APIs and of their versions, so each shape is read in every API. A call's result is a
-separate turn. A document in plain text is an attachment, so that it can be read sparsely. What no loaded
-model supports is left out: images, files, records of tools that a server runs; so is what the model should
-not read, such as a client's billing header. In earlier turns and in results of tools a short text replaces
-such a part, so that one image does not end a conversation. In the question itself it is refused: without it
-the answer would be wrong. Unknown items and parts are refused.
+separate turn. A document in plain text is an attachment, so that it can be read sparsely. Images are
+collected (`core.serve.images`), because whether the model sees is known later. What no model supports is left
+out: files, records of tools that a server runs; so is what the model should not read, such as a client's
+billing header. In earlier turns and in results of tools a short text replaces such a part, so that one file
+does not end a conversation. In the question itself it is refused: without it the answer would be wrong.
+Unknown items and parts are refused.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from core.events import Attachment, Change, Message, Role, ToolCall
+from core.events import Attachment, Change, Image, Message, Role, ToolCall
 from core.serve.fields import UnknownFields, change, refused
 from core.serve.http import ApiError, field_error
+from core.serve.images import GivenImage, given_image
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -55,18 +57,21 @@ _RESULTS = ("function_call_output", "custom_tool_call_output")
 # Types of texts, and the field that has the text.
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text")
+_IMAGES = ("image", "image_url", "input_image")
+_IMAGE = frozenset(
+    {"type", "image_url", "source", "detail", "file_id", "data", "media_type", "mimeType", "mime_type",
+     "annotations", "prompt_cache_breakpoint"}
+)  # fmt: skip
+_SOURCE = frozenset({"type", "media_type", "data", "url", "file_id", "detail"})
+_DETAILS = (None, "auto", "high", "original")
 _NOUNS = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
     "input_audio": "audio",
     "input_file": "file",
     "file": "file",
     "document": "file",
     "video_url": "video",
 }
-_DOES_NOT = {"image": "this model does not see images"}
-_TEXT_ONLY = "this model reads text only"
+_NOT_READ = "this server reads text and images only"
 # What servers' own tools leave in a history; the answer after it has what they found.
 _RECORDS = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
@@ -82,26 +87,37 @@ class _Turn(Struct):
     """The parts of one message."""
 
     role: Role
-    texts: list[str] = field(default_factory=list)
+    is_question: bool = False
+    replaces_images: bool = False  # if the model does not see
+    texts: list[str | Image] = field(default_factory=list)
     attachments: list[Attachment] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
 
     def message(self) -> Message:
-        """The message; a text or part is a line, a thought a paragraph."""
+        """The message; a text or part is a line, a thought a paragraph. Images stand between texts."""
+        content, images, is_line = "", list[Image](), False
+        for part in self.texts:
+            if isinstance(part, Image):
+                images.append(replace(part, at=len(content)))
+            else:
+                content += f"\n{part}" if is_line else part
+            is_line = isinstance(part, str)
         return Message(
             self.role,
-            "\n".join(self.texts),
+            content,
             tuple(self.attachments),
             tuple(self.calls),
             thought="\n\n".join(self.thoughts),
+            images=tuple(images),
         )
 
 
 class ConversationReader:
     """Reads one request's `messages`, whose field is `name`; raises `ApiError` 400 that names the place.
 
-    `changes` are the parts that the model does not read, `unknown` the fields that it does not have.
+    `changes` are the parts that the model does not read, `unknown` the fields that it does not have. `images`
+    are those of the messages, in which each is an `Image` with its number among them as its `path`.
     """
 
     def __init__(self, name: str, roles: Collection[str] = ROLES) -> None:
@@ -109,6 +125,7 @@ class ConversationReader:
         self._roles = roles
         self.messages: list[Message] = []
         self.changes: list[Change] = []
+        self.images: list[GivenImage] = []
         self.unknown = UnknownFields()
         self._thoughts: list[str] = []  # of the assistant's next item
         self._beside = _Turn("assistant")  # calls that follow the last message
@@ -121,9 +138,10 @@ class ConversationReader:
         """Reads the system prompt in the field `place`."""
         turn = _Turn("system")
         self._content(place, content, turn)
-        if said := turn.message().content:
-            self.messages.append(Message("system", said))
-        return said
+        read = turn.message()
+        if turn.texts and (read.content or read.images):
+            self.messages.append(read)
+        return read.content
 
     def read(self, given: Any) -> Any:
         """All messages, of which the list `given` has those after the system prompt.
@@ -133,10 +151,12 @@ class ConversationReader:
         if not isinstance(given, list):
             return given
         before = len(self.messages)
-        question = _question_at(given)
+        kinds = list(map(_kind, given))
+        question = _question_at(kinds)
         for number, item in enumerate(given):
             try:
-                self._item(f"{self._name}[{number}]", item, number == question)
+                turn = _Turn("user", number == question, _replaces_images(kinds, number))
+                self._item(f"{self._name}[{number}]", item, turn)
             except RecursionError:
                 raise field_error(self._name, "The request is nested too deeply.") from None
         self._end_calls()
@@ -146,7 +166,7 @@ class ConversationReader:
 
     # ---- items
 
-    def _item(self, place: str, item: Any, is_question: bool) -> None:
+    def _item(self, place: str, item: Any, turn: _Turn) -> None:
         if not isinstance(item, dict):
             raise field_error(place, f"“{place}” is not a message.")
         kind = _text(f"{place}.type", item.get("type") or "message")
@@ -157,15 +177,15 @@ class ConversationReader:
             return
         if kind == "message":
             self._end_calls()
-            self._message(place, item, is_question)
+            self._message(place, item, turn)
         elif kind in _CALLS:
             self._call_item(place, item, "input" if kind == "custom_tool_call" else "arguments")
         elif kind in _RESULTS:
             self._end_calls()
             self.unknown.check(place, item, _RESULT)
-            text = self._result(f"{place}.output", item.get("output"))
+            result = self._result(f"{place}.output", item.get("output"))
             answered = self._answered(f"{place}.call_id", item.get("call_id") or item.get("id"))
-            self.messages.append(Message("tool", text, tool_call_id=answered))
+            self.messages.append(replace(result, tool_call_id=answered))
         elif kind in _RECORDS:
             reason = "Draftlight does not support items of this type"
             self.changes.append(change(place, kind, "left out", reason))
@@ -190,24 +210,24 @@ class ConversationReader:
         self.messages.append(replace(turn, tool_calls=(*turn.tool_calls, *calls), thought=thought))
         self._beside = _Turn("assistant")
 
-    def _message(self, place: str, item: dict[str, Any], is_question: bool) -> None:
+    def _message(self, place: str, item: dict[str, Any], turn: _Turn) -> None:
         given, content = item.get("role"), item.get("content")
         if not isinstance(given, str) or given not in self._roles:
             what = "is missing" if given is None else f"accepts {', '.join(self._roles)}"
             raise field_error(f"{place}.role", f"“{place}.role” {what}.")
         self.unknown.check(place, item, _MESSAGE)
-        turn = _Turn(_ROLES[given])
+        turn.role = _ROLES[given]
         if turn.role == "tool":
-            text = self._result(f"{place}.content", content)
+            result = self._result(f"{place}.content", content)
             answered = self._answered(f"{place}.tool_call_id", item.get("tool_call_id"))
-            self.messages.append(Message("tool", text, tool_call_id=answered))
+            self.messages.append(replace(result, tool_call_id=answered))
             return
         if (name := item.get("name")) and not self._named:
             self._named = True
             reason = "the model reads roles, not the names of participants"
             self.changes.append(change(f"{place}.name", name, "left out", reason))
         before = len(self.messages)
-        self._content(f"{place}.content", content, turn, is_question)
+        self._content(f"{place}.content", content, turn)
         if turn.role == "assistant":
             turn.thoughts = [*self._thoughts, *(_thoughts_beside(item) or turn.thoughts)]
             self._calls_beside(place, item, turn)
@@ -236,17 +256,17 @@ class ConversationReader:
 
     # ---- parts
 
-    def _content(self, place: str, content: Any, turn: _Turn, is_question: bool = False) -> None:
+    def _content(self, place: str, content: Any, turn: _Turn) -> None:
         """Adds the text or parts `content` to `turn`. Some clients send one part alone."""
         if isinstance(content, str):
             turn.texts.append(self._without_header(place, content) if turn.role == "system" else content)
         elif isinstance(content, dict | list):
             for number, part in enumerate(content if isinstance(content, list) else [content]):
-                self._part(f"{place}[{number}]", part, turn, is_question)
+                self._part(f"{place}[{number}]", part, turn)
         elif content is not None:
             raise field_error(place, f"“{place}” is neither a text nor a list of parts.")
 
-    def _part(self, place: str, part: Any, turn: _Turn, is_question: bool) -> None:
+    def _part(self, place: str, part: Any, turn: _Turn) -> None:
         if isinstance(part, str):
             part = {"text": part}
         if not isinstance(part, dict):
@@ -270,8 +290,10 @@ class ConversationReader:
         elif (found := _document(place, part, kind)) is not None:
             self.unknown.check(place, part, _DOCUMENT)
             self._add_document(place, part, found, turn)
+        elif kind in _IMAGES:
+            self._add_image(place, part, kind, turn)
         elif kind in _NOUNS or kind in _RECORDS:
-            self._replace(place, kind, turn, is_question)
+            self._replace(place, kind, turn)
         else:
             raise _unknown_type(place, kind)
 
@@ -289,10 +311,12 @@ class ConversationReader:
         if turn.texts or turn.attachments:
             self.messages.append(turn.message())
             turn.texts, turn.attachments = [], []
-        text = self._result(f"{place}.content", part.get("content"))
+        mark = "Error: " if part.get("is_error") else ""
+        result = self._result(f"{place}.content", part.get("content"))
         answered = self._answered(f"{place}.tool_use_id", part.get("tool_use_id"))
-        text = f"Error: {text}" if part.get("is_error") else text
-        self.messages.append(Message("tool", text, tool_call_id=answered))
+        images = tuple(replace(each, at=each.at + len(mark)) for each in result.images)
+        content = mark + result.content
+        self.messages.append(replace(result, content=content, images=images, tool_call_id=answered))
 
     def _add_document(self, place: str, part: dict[str, Any], texts: list[str], turn: _Turn) -> None:
         citations = part.get("citations")
@@ -305,18 +329,31 @@ class ConversationReader:
         else:
             turn.texts.append("\n".join(filter(None, texts)))
 
-    def _replace(self, place: str, kind: str, turn: _Turn, is_question: bool) -> None:
+    def _add_image(self, place: str, part: dict[str, Any], kind: str, turn: _Turn) -> None:
+        self.unknown.check(place, part, _IMAGE)
+        for name in ("image_url", "source"):
+            if isinstance(inner := part.get(name), dict):
+                self.unknown.check(f"{place}.{name}", inner, _SOURCE)
+        nested = part.get("image_url")
+        where, fields = (f"{place}.image_url", nested) if isinstance(nested, dict) else (place, part)
+        if (detail := fields.get("detail")) not in _DETAILS:
+            self.changes.append(change(f"{where}.detail", detail, "auto", "the model has one size of images"))
+        given = given_image(place, part, kind)
+        given.replaceable = turn.replaces_images
+        turn.texts.append(Image("", str(len(self.images)), "", 0, 0))
+        self.images.append(given)
+
+    def _replace(self, place: str, kind: str, turn: _Turn) -> None:
         """A few words in place of what the model does not read."""
         noun = _NOUNS.get(kind, kind)
-        reason = _DOES_NOT.get(noun, _TEXT_ONLY)
-        if is_question:
+        if turn.is_question:
             raise field_error(
                 f"{place}.type",
-                f"“{place}.type” is “{kind}”: {reason}. Remove the {noun} and send text instead.",
+                f"“{place}.type” is “{kind}”: {_NOT_READ}. Remove the {noun} and send text instead.",
             )
-        words = f"[{noun} left out: {reason}]"
+        words = f"[{noun} left out: {_NOT_READ}]"
         turn.texts.append(words)
-        self.changes.append(change(place, noun, words, reason))
+        self.changes.append(change(place, noun, words, _NOT_READ))
 
     # ---- calls and results
 
@@ -349,14 +386,14 @@ class ConversationReader:
             self.changes.append(change(place, text, whole, "the call was cut off"))
         return whole
 
-    def _result(self, place: str, result: Any) -> str:
-        """The text of a result. One that is neither text nor parts is JSON: some clients send it as it is."""
+    def _result(self, place: str, result: Any) -> Message:
+        """A result's message. One that is neither text nor parts is JSON: some clients send it as it is."""
         is_part = isinstance(result, dict) and (isinstance(result.get("type"), str) or "text" in result)
         if not (result is None or isinstance(result, str | list) or is_part):
-            return msgspec.json.encode(result).decode()
-        turn = _Turn("tool")
+            return Message("tool", msgspec.json.encode(result).decode())
+        turn = _Turn("tool", replaces_images=True)
         self._content(place, result, turn)
-        return turn.message().content
+        return turn.message()
 
     def _answered(self, place: str, given: Any) -> str:
         """The id of the call that a result answers; results without one follow in the order of the calls."""
@@ -433,15 +470,19 @@ def _unknown_type(place: str, kind: Any) -> ApiError:
                        "unsupported_parameter")  # fmt: skip
 
 
-def _question_at(items: list[Any]) -> int | None:
-    """Index of the last item if it is a question; system messages after it do not count.
+def _question_at(kinds: list[str]) -> int | None:
+    """Index of the last item if it is a question; system messages after it do not count."""
+    last = next((number for number in reversed(range(len(kinds))) if kinds[number] != "system"), 0)
+    return last if kinds and kinds[last] == "user" and not _replaces_images(kinds, last) else None
 
-    Clients send images that a tool returned as a user message after the result: that is not a question.
+
+def _replaces_images(kinds: list[str], number: int) -> bool:
+    """Whether images of an item are a tool's or an answer's, without which the conversation can continue.
+
+    Clients send images that a tool returned as a user message after the result.
     """
-    kinds = [(number, kind) for number, kind in enumerate(map(_kind, items)) if kind != "system"]
-    if not kinds or kinds[-1][1] != "user" or (len(kinds) > 1 and kinds[-2][1] == "result"):
-        return None
-    return kinds[-1][0]
+    before = next((kind for kind in reversed(kinds[:number]) if kind != "system"), "")
+    return kinds[number] in ("assistant", "result") or (kinds[number] == "user" and before == "result")
 
 
 def _kind(item: Any) -> str:

@@ -181,7 +181,9 @@ def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
     fields = with_tools(fields, conversation.changes, typed=False)
     conversation.system("system", fields.pop("system", None))
     fields = fields | {"messages": conversation.read(fields.get("messages"))}
-    return convert_fields(fields, kind, UNSUPPORTED, conversation.changes, conversation.unknown)
+    asked = convert_fields(fields, kind, UNSUPPORTED, conversation.changes, conversation.unknown)
+    asked.images.extend(conversation.images)
+    return asked
 
 
 class MessageWriter(AnswerWriter):

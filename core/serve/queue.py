@@ -43,6 +43,7 @@ from core.events import (
     failure,
 )
 from core.events.codec import WorkerEvent, WorkerExited
+from core.serve.images import ServedImages
 from core.serve.requests import ServedRequest, ServedRequests
 from core.worker.client import CommandError
 
@@ -382,6 +383,7 @@ class Answers:
         self.length = length
         self.changed = changed
         self.pace = QueuePace()
+        self.images = ServedImages()
         self.sent: dict[str, None] = {}  # what the worker has not ended yet, in order
         self._running: dict[str, ServedAnswer[Any]] = {}
         self._door = asyncio.Lock()  # first come, first sent

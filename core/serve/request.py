@@ -15,13 +15,17 @@ from msgspec.structs import replace
 
 from core.events import Change, Generate, Grammar, Message, ModelInfo
 from core.events.wire import well_formed_record
-from core.serve.fields import OwnFields, refused, seed_of, settings_with
+from core.serve.fields import OwnFields, change, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
+from core.serve.images import MOST_IMAGES, GivenImage
 from core.serve.tools import Choice, GivenTool, ToolChoice, choose, relaxed
 from core.settings import Settings
 from core.settings.declaration import find
 
 _MOST_STOPS = 1000
+_WHY_UNSEEN = "this model does not see images"
+_UNSEEN = f"[image left out: {_WHY_UNSEEN}]"
+_CHOOSE_SEEING = "Load a model that sees, or send the text alone."
 
 
 class StreamOptions(Struct):
@@ -75,7 +79,7 @@ class AnswerRequest(OwnFields, kw_only=True):
             grammar, dropped = relaxed(grammar, self.names.grammar)
             changes += dropped
             grammar = grammar if self.draftlight.forced else replace(grammar, drafts=False)
-        messages = self.conversation()
+        messages = self._with_images(model, changes)
         if len(messages) > 1 and messages[-1] == Message("assistant", ""):
             messages = messages[:-1]  # clients add it where the answer is to be
         generate = well_formed_record(
@@ -120,6 +124,53 @@ class AnswerRequest(OwnFields, kw_only=True):
                 )
             bias[int(token)] = value
         return bias
+
+    @cached_property
+    def images(self) -> list[GivenImage]:
+        """Images of the messages; filled in as they are found, and described before `generate`."""
+        return []
+
+    @cached_property
+    def seeing(self) -> list[str]:
+        """What a client can do if the model does not see; filled in when that is known."""
+        return []
+
+    def _with_images(self, model: ModelInfo, changes: list[Change]) -> tuple[Message, ...]:
+        """The messages with their images, for `model`.
+
+        If it does not see, words replace images that are replaceable, which is appended to `changes`. Raises
+        `ApiError` 400 for others, and for images that are not read.
+        """
+        if not self.images:
+            return self.conversation()
+        if model.sees and len(self.images) > MOST_IMAGES:
+            place, count = self.images[MOST_IMAGES].place, len(self.images)
+            why = f"“{place}”: the request has {count} images, and at most {MOST_IMAGES} are allowed."
+            raise field_error(place, f"{why} Send fewer images.", "too_many_images")
+        for given in self.images:
+            if model.sees and given.problem is not None:
+                raise field_error(*given.problem, "invalid_image")
+            if model.sees or given.replaceable:
+                continue
+            why = model.why_unseeing or "it has no part for images"
+            raise field_error(
+                given.place,
+                f"“{given.place}” is an image, which {model.name} cannot see: {why}."
+                f" {' '.join(self.seeing) or _CHOOSE_SEEING}",
+                "model_does_not_see",
+            )
+        if model.sees:
+            return tuple(map(self._seen, self.conversation()))
+        changes += [change(given.place, "image", _UNSEEN, _WHY_UNSEEN) for given in self.images]
+        return tuple(map(_unseen, self.conversation()))
+
+    def _seen(self, message: Message) -> Message:
+        found = []
+        for each in message.images:
+            image = self.images[int(each.path)].image
+            assert image is not None, "images are described before the command is made"
+            found.append(replace(image, at=each.at))
+        return replace(message, images=tuple(found)) if found else message
 
     def _values(self, longest_tokens: int) -> Iterable[tuple[str, str, Any]]:
         limit = int(find("sampling.max_tokens").maximum or 0)
@@ -171,6 +222,15 @@ class AnswerRequest(OwnFields, kw_only=True):
     def predicted(self) -> str:
         """Text that the answer will probably have; empty if unknown."""
         return ""
+
+
+def _unseen(message: Message) -> Message:
+    """`message` with a line of words in place of each image."""
+    content = message.content
+    for each in reversed(message.images):
+        lines = (content[: each.at].rstrip("\n"), _UNSEEN, content[each.at :].lstrip("\n"))
+        content = "\n".join(filter(None, lines))
+    return replace(message, content=content, images=())
 
 
 def limit(name: str, tokens: int | None) -> tuple[str, int] | None:

@@ -193,7 +193,9 @@ def response_request(fields: dict[str, Any]) -> ResponseRequest:
         if not isinstance(schema, dict):
             raise field_error("response_format", "“response_format” is not the form of an answer.")
         fields["text"] = {"format": {"type": form["type"], **schema} if "type" in form else schema}
-    return convert_fields(fields, ResponseRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
+    asked = convert_fields(fields, ResponseRequest, UNSUPPORTED, conversation.changes, conversation.unknown)
+    asked.images.extend(conversation.images)
+    return asked
 
 
 # ---- answers

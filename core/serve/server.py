@@ -31,6 +31,7 @@ from core.serve.chat import read_chat
 from core.serve.completions import read_completion
 from core.serve.embeddings import embeddings_endpoint
 from core.serve.http import OURS, ApiError, api_error, reading_refused_bodies, refuse, send_json
+from core.serve.images import erase_leftovers
 from core.serve.messages import count_request, read_message
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
@@ -349,6 +350,7 @@ class LocalServer:
             def capture_signals(self) -> Iterator[None]:
                 yield
 
+        await asyncio.to_thread(erase_leftovers)
         sockets = await listen(self._serving.doors.host, self._serving.port)
         self._port = sockets[0].getsockname()[1]
         config = uvicorn.Config(

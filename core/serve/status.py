@@ -133,25 +133,26 @@ def shape(name: str, model: ModelInfo | ModelEntry, since: int, *, loaded: bool 
         "context_length": context,
         "max_model_len": context,
         "max_context_length": context,
-        "type": "llm",
+        "type": "vlm" if model.sees else "llm",
         "publisher": "draftlight",
         "arch": model.architecture,
         "compatibility_type": "mlx",
         "parameters": model.parameters,
     }
+    capabilities = [*_CAPABILITIES, *(["vision"] if model.sees else [])]
     if isinstance(model, ModelEntry):
-        return known | {"state": "not-loaded", "capabilities": list(_CAPABILITIES)}
+        return known | {"state": "not-loaded", "capabilities": capabilities}
     thinks = model.thinks or model.format.thinks
     return known | {
         "loaded_context_length": context,
         "state": "loaded" if loaded else "not-loaded",
         "quantisation": model.quantisation,
         "quantization": model.quantisation,
-        "capabilities": [*_CAPABILITIES, *(["thinking"] if thinks else [])],
+        "capabilities": [*capabilities, *(["thinking"] if thinks else [])],
         "supported_parameters": [*_PARAMETERS, *(["reasoning", "include_reasoning"] if thinks else [])],
         "architecture": {
-            "modality": "text->text",
-            "input_modalities": ["text"],
+            "modality": "text+image->text" if model.sees else "text->text",
+            "input_modalities": ["text", "image"] if model.sees else ["text"],
             "output_modalities": ["text"],
             "tokenizer": model.family_name,
         },

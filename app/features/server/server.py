@@ -289,6 +289,7 @@ class ServerController(QObject):
                 wanted.strict,
                 wanted.longest_answer,
                 InstalledModels(self._installed) if wanted.load_models else None,
+                self._installed,
             ),
         )
         await server.start()
