@@ -376,10 +376,10 @@ def test_words_replace_an_image_in_a_result_which_is_named(
 
 def test_a_strict_server_refuses_what_another_one_replaces(toy_folder: Path, drawn: Image) -> None:
     entries = [
-        ModelEntry("owner/Large-Seeing", "Large", "hub", "/large", disk_bytes=9, sees=True),
-        ModelEntry("owner/Small-Seeing", "Small", "hub", "/small", disk_bytes=5, sees=True),
-        ModelEntry("owner/Blind", "Blind", "hub", "/blind", disk_bytes=1),
-        ModelEntry("owner/Broken", "Broken", "hub", "/broken", disk_bytes=1, sees=True, problem="no"),
+        ModelEntry("owner/Large-Seeing", "Large", "folder", "/large", disk_bytes=9, sees=True),
+        ModelEntry("owner/Small-Seeing", "Small", "folder", "/small", disk_bytes=5, sees=True),
+        ModelEntry("owner/Blind", "Blind", "folder", "/blind", disk_bytes=1),
+        ModelEntry("owner/Broken", "Broken", "folder", "/broken", disk_bytes=1, sees=True, problem="no"),
     ]
 
     async def listed() -> list[ModelEntry]:
