@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
@@ -81,6 +81,13 @@ class ImageRows(Protocol):
 
     def end(self, prompt: Sequence[int], start: int, end: int) -> int:
         """The end of a pass over `prompt` from `start`, near `end`; it divides no image if that matters."""
+
+    @property
+    def undivided_rows(self) -> int:
+        """Rows of the largest image that one pass reads completely; 0 if passes may divide images."""
+
+    def rows_in(self, ids: Sequence[int], start: int) -> Iterator[None]:
+        """Computes the rows of the images in `ids` from `start` on, one image after each yield."""
 
     def reading(
         self, sequence: CachedSequence, ids: Sequence[int]
@@ -288,12 +295,14 @@ class MemoryGuard:
         self._release = release
         self._released = False
 
-    def chunk_tokens(self, held: int, columns: int, wanted: int) -> int:
+    def chunk_tokens(self, held: int, columns: int, wanted: int, undivided: int = 0) -> int:
         """The chunk, at most `wanted`, with which the cache can grow from `held` columns to `columns`.
 
-        Raises `NotEnoughMemoryError` if not even the smallest chunk fits.
+        `undivided`: tokens of the largest image that one pass must read. Raises `NotEnoughMemoryError` if not
+        even such a pass or the smallest chunk fits.
         """
-        longest = min(wanted, max(columns - held, _LEAST_CHUNK_TOKENS))
+        smallest = max(undivided, _LEAST_CHUNK_TOKENS)
+        longest = max(smallest, min(wanted, columns - held))
         columns += _LEAST_ANSWER_TOKENS
         grown = self._need.growth(held, columns)
         a_token = max(1, self._need.working_at(columns, 1))
@@ -306,11 +315,12 @@ class MemoryGuard:
             found = chunk()
         if found >= longest:
             return wanted
-        if found < _LEAST_CHUNK_TOKENS:
-            least = grown + a_token * _LEAST_CHUNK_TOKENS
+        if found < smallest:
+            least = grown + a_token * smallest
+            images = f" with images of {undivided:,} tokens each" if undivided > _LEAST_CHUNK_TOKENS else ""
             raise NotEnoughMemoryError(
-                f"A context of {columns - _LEAST_ANSWER_TOKENS:,} tokens needs {gigabytes(least)} GB more"
-                f" memory, and {gigabytes(max(0, self._left_bytes()))} GB are left.",
+                f"A context of {columns - _LEAST_ANSWER_TOKENS:,} tokens{images} needs {gigabytes(least)} GB"
+                f" more memory, and {gigabytes(max(0, self._left_bytes()))} GB are left.",
                 "Shorten the prompt, lower the context limit, close other programs, or load a smaller model.",
             )
         return 1 << found.bit_length() - 1

@@ -5,6 +5,8 @@ typed so far. What no further typing changes is read, chunk by chunk, into the p
 question finds it like an earlier turn. So its answer starts at once, and is that of a cold start that reads
 the same tokens.
 
+Images of the question are read as soon as they are known, each decoded and seen by the tower in one piece.
+
 Any request stops the reading after the running chunk. What was read stays, and is saved with its chat like
 what answers read; the rest of the documents is read with the question, sparsely or not. In automatic mode
 nothing is read while the system saves energy.
@@ -21,7 +23,7 @@ from core.decoding.answer import ImageRows, MemoryGuard
 from core.engine.model_session import ModelSession
 from core.engine.saved_chats import SavedChats
 from core.errors import DraftlightError
-from core.events import Generate, Message, ModelInfo, ReadAheadProgress
+from core.events import FIRST_IMAGE_ROW, Generate, Message, ModelInfo, ReadAheadProgress
 from core.kv.cached_sequence import shared_prefix
 from core.models import memory
 from core.models.loader import LoadedModel
@@ -49,9 +51,17 @@ def why_not_ahead(request: Generate, info: ModelInfo, preference: Preference) ->
         return "passages are chosen by the question"
     if info.machines:
         return "the model runs on several machines"
-    if prefill.read_ahead == "auto" and may_skip(prefill) and preference.passages:
+    # Nothing of a question with images alone could be left out.
+    skips = may_skip(prefill) and not _has_images_alone(request.messages)
+    if prefill.read_ahead == "auto" and skips and preference.passages:
         return f"the model answers better from chosen passages ({preference.reason})"
     return ""
+
+
+def _has_images_alone(messages: Sequence[Message]) -> bool:
+    """Whether the last message has images, and none has attachments."""
+    images = bool(messages) and bool(messages[-1].images)
+    return images and not any(message.attachments for message in messages)
 
 
 class ReadAhead:
@@ -124,8 +134,12 @@ class ReadAhead:
         shared = max(each.shared_as(kv, prompt, whole=whole) for each in session.prefix_cache.sequences)
         if shared == end:
             self._say(ReadAheadProgress(request.chat, end, end))
-        if end - shared < _LEAST_TOKENS and not is_erased:
+        has_image = sight is not None and max(ids[shared:], default=0) >= FIRST_IMAGE_ROW
+        if end - shared < _LEAST_TOKENS and not (is_erased or has_image):
             return
+        if sight is not None:
+            for _ in sight.rows_in(ids, shared):
+                yield
         sequence = session.prefix_cache.take(prompt, whole=whole, kv=kv)
         sequence.reuse(prompt, whole=whole)
         # A new chat without a word may never be kept, and its file would never be erased.
@@ -137,12 +151,11 @@ class ReadAhead:
         chunk, least = min(settings.chunk_tokens, _CHUNK_TOKENS[0]), _CHUNK_TOKENS[1]
         while chunk > least and (session.profile.dense_s(chunk, end) or 0.0) > _CHUNK_S:
             chunk //= 2
-        chunk = fits(reused, end, chunk)
+        chunk = fits(reused, end, chunk, sight.undivided_rows if sight is not None else 0)
         head = session.head_for(request.settings)
-        # Where the last documents may be removed again.
+        # Where the last documents and images may be removed again.
         lengths = [end]
-        for count in range(1, 0 if sequence.keeps_all else len(question.attachments)):
-            fewer = replace(question, attachments=question.attachments[:count])
+        for fewer in () if sequence.keeps_all else _with_fewer(question):
             other = replace(request, messages=(*request.messages[:-1], fewer))
             lengths.append(shared_prefix(ids, (yield from self._fixed_ids(other, model))))
         lengths.sort()
@@ -171,6 +184,14 @@ class ReadAhead:
             yield
         assert ids is not None
         return list(ids[:-1] if len(ids) and may_merge(model.tokenizer, ids[-1]) else ids)
+
+
+def _with_fewer(question: Message) -> Iterator[Message]:
+    """`question` without its last attachments, and without its last images."""
+    for count in range(1, len(question.attachments)):
+        yield replace(question, attachments=question.attachments[:count])
+    for count in range(len(question.images)):
+        yield replace(question, images=question.images[:count])
 
 
 def _typed(request: Generate, text: str) -> Generate:

@@ -255,11 +255,11 @@ class Engine:
         self._embedder.unload()
         self._memory.close()
 
-    def _release_contexts(self, settings: Settings) -> None:
-        """Free what an answer with `settings` does not need: caches of other chats, encoder, draft model."""
+    def _release_contexts(self, request: Generate) -> None:
+        """Free what `request` does not need: caches of other chats, encoder, draft model, tower."""
         self._session.prefix_cache.fit(0)
-        self._session.drafts.keep_for(settings)
-        self._session.release_eyes()
+        self._session.drafts.keep_for(request.settings)
+        self._session.release_eyes(rows=not any(message.images for message in request.messages))
         self._embedder.unload()
 
     def unload(self) -> None:
@@ -448,7 +448,8 @@ class Engine:
     ) -> Iterator[Event]:
         """Like `generate`, from token ids instead of messages; the end of the ids counts as the question.
 
-        `also`: a request with other options, such as a grammar or a prediction.
+        `also`: a request with other options, such as a grammar or a prediction; its messages have the images
+        whose rows are in `prompt`.
         """
         options = replace(also or Generate("", ()), settings=settings)
         return retried(lambda each: self._events(each, cancelled, None, Prompt([*prompt], "", ())), options)
@@ -477,7 +478,8 @@ class Engine:
             self._take_sequence(answer, reading, after)
             model, need = answer.model, answer.model.need
             cache_bytes = need.cache_at(answer.reach_tokens) if need else 0
-            weights_bytes = model.info.size_bytes + session.drafts.nbytes + session.eyes_bytes
+            eyes_bytes = max(session.eyes_bytes, need.eyes if need and answer.sight is not None else 0)
+            weights_bytes = model.info.size_bytes + session.drafts.nbytes + eyes_bytes
             after.enter_context(memory.wired(weights_bytes + cache_bytes))
             stopped = yield from _uncancelled(reading.plan(), cancelled)
             writing = Writing(answer)
@@ -503,7 +505,9 @@ class Engine:
     def _rendered_answer(self, request: Generate, requested_s: float, prompt: Prompt | None) -> Answer:
         """The answer to `request`, with its prompt. Raises `RequestError`."""
         if prompt is not None:
-            return Answer(request, self.loaded, prompt, self._clock, requested_s)
+            answer = Answer(request, self.loaded, prompt, self._clock, requested_s)
+            answer.sight = self._sight(request.messages, prompt.ids)
+            return answer
         prompt, format = self._prompt(request)
         answer = Answer(request, self.loaded, prompt, self._clock, requested_s)
         answer.format = format
@@ -538,7 +542,7 @@ class Engine:
         need = self.loaded.need
         if need is not None and quantised:
             need = need.with_cache(request.settings.kv)
-        return MemoryGuard(need, self._left_bytes, partial(self._release_contexts, request.settings))
+        return MemoryGuard(need, self._left_bytes, partial(self._release_contexts, request))
 
     def _take_sequence(self, answer: Answer, reading: Reading, after: ExitStack) -> None:
         """The cached sequence that shares most with the prompt; `after` the answer it is kept and saved."""

@@ -337,10 +337,10 @@ class ModelSession:
             self._eyes = Eyes(self.model, family_of(self.model.info), self._make_room)
         return self._eyes
 
-    def release_eyes(self) -> None:
-        """Frees the tower and the rows of images, which the next image loads again."""
+    def release_eyes(self, *, rows: bool) -> None:
+        """Frees the tower, and the `rows` of images, which the next image loads again."""
         if self._eyes is not None:
-            self._eyes.unload()
+            self._eyes.unload(rows=rows)
 
     @property
     def eyes_bytes(self) -> int:

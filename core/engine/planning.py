@@ -60,7 +60,8 @@ def compile_options(answer: Answer, session: ModelSession) -> None:
         answer.grammar.advance(answer.begun)
     if not answer.ids:
         raise EmptyPromptError("The prompt is empty.", "Type a question.")
-    model.check_ids(answer.ids if answer.sight is None else answer.text_ids)
+    # The answer begins with a pass over the last token, which must not be a row of an image.
+    model.check_ids(answer.ids if answer.sight is None else [*answer.text_ids, answer.ids[-1]])
 
 
 def _check_bias(request: Generate, vocabulary: int) -> None:

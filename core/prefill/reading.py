@@ -149,6 +149,9 @@ class Reading:
         Yields progress before the first chunk of each and after each chunk; close it to cancel.
         """
         answer = self._answer
+        if answer.sight is not None:  # before chunks are fitted into the memory that the tower leaves
+            for _ in answer.sight.rows_in(answer.ids, len(answer.sequence.tokens)):
+                yield self._progress(answer.sequence.columns.count, answer.held_tokens - 1)
         proposer = answer.proposer_for(answer.ids)  # quotations were inserted after the plan
         if proposer is not None:
             self._draft_tokens = len(answer.ids) - 1
@@ -337,7 +340,8 @@ class Reading:
     def _fit_chunk(self, columns: int) -> int:
         """The chunk that the memory suffices for until the cache has `columns`."""
         answer, wanted = self._answer, self._answer.settings.prefill.chunk_tokens
-        fits = self._guard.chunk_tokens(answer.sequence.columns.count, columns, wanted)
+        undivided = answer.sight.undivided_rows if answer.sight is not None else 0
+        fits = self._guard.chunk_tokens(answer.sequence.columns.count, columns, wanted, undivided)
         if fits < wanted:
             answer.downgrade("prefill.chunk_tokens", fits, "the memory does not suffice for larger chunks")
         return fits

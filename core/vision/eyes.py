@@ -18,10 +18,16 @@ import numpy as np
 from mlx.utils import tree_flatten
 
 from core.documents.client import ImageReading
-from core.errors import ModelError, RequestError, reason_of
+from core.errors import (
+    ModelError,
+    ModelTooLargeError,
+    NotEnoughMemoryError,
+    RequestError,
+    reason_of,
+)
 from core.events import Image, ModelInfo
 from core.folders.eyes import FAMILIES
-from core.folders.folder import weight_files
+from core.folders.folder import gigabytes, weight_files
 from core.folders.json_files import object_in, read_object
 from core.models.loader import LoadedModel, MakeRoom, expand_for_cpu
 from core.models.memory import fault
@@ -70,7 +76,9 @@ def processor_of(folder: Path) -> dict[str, Any]:
 
 
 class Eyes:
-    """The eyes of `model`. `make_room` is called with the tower's bytes before its weights are read."""
+    """The eyes of `model`. `make_room` is called with the bytes of the tower before its weights are read, and
+    of what it computes before each image.
+    """
 
     def __init__(self, model: LoadedModel, family: Family, make_room: MakeRoom) -> None:
         self.family = family
@@ -95,7 +103,8 @@ class Eyes:
     def rows(self, image: Image) -> mx.array:
         """The image's rows [rows, size], evaluated, in the dtype of the embeddings.
 
-        Decodes the image in a child process. Raises `RequestError`, `ModelError`.
+        Decodes the image in a child process. Raises `RequestError`, also if memory does not suffice, and
+        `ModelError`.
         """
         scaled = self.family.scale(image.width, image.height)
         key = image.hash, scaled
@@ -105,7 +114,9 @@ class Eyes:
         reading = ImageReading(Path(image.path), name=image.name)
         data = reading.scaled(image.hash, scaled.width, scaled.height, self.family.filter)
         pixels = np.frombuffer(data, np.uint8).reshape(scaled.height, scaled.width, 3)
-        rows: mx.array = self._loaded()(pixels)
+        tower = self._loaded()
+        self._fit(self.family.working(scaled))
+        rows: mx.array = tower(pixels)
         kind = self.parts.embed(mx.array([[0]])).dtype
         rows = (rows / self.family.embed_scale(kind)).astype(kind)
         mx.eval(rows)
@@ -124,17 +135,30 @@ class Eyes:
     def _loaded(self) -> nn.Module:
         """The tower, loaded at the first call. Raises `ModelError`."""
         if self._tower is None:
-            self._tower = load_tower(Path(self._model.info.path), self.family, self._make_room)
+            self._fit(self._model.need.eyes if self._model.need else 0)
+            self._tower = load_tower(Path(self._model.info.path), self.family)
         return self._tower
 
-    def unload(self) -> None:
-        """Frees the tower and the rows, which later images load again."""
+    def _fit(self, size_bytes: int) -> None:
+        """Raises `NotEnoughMemoryError` if so many bytes are not left."""
+        try:
+            self._make_room(size_bytes)
+        except ModelTooLargeError as error:
+            raise NotEnoughMemoryError(
+                f"To see images {self._model.info.name} needs {gigabytes(size_bytes)} GB more memory than it"
+                " holds now, and less is left.",
+                "Close other programs, send a smaller image, or send the text alone.",
+            ) from error
+
+    def unload(self, *, rows: bool = True) -> None:
+        """Frees the tower, and the `rows` of images, which later images load again."""
         self._tower = None
-        self._seen.clear()
+        if rows:
+            self._seen.clear()
         mx.clear_cache()
 
 
-def load_tower(folder: Path, family: Family, make_room: MakeRoom = lambda size_bytes: None) -> nn.Module:
+def load_tower(folder: Path, family: Family) -> nn.Module:
     """The tower in a model's folder. Raises `ModelError`."""
     try:
         tower = family.tower()
@@ -142,7 +166,6 @@ def load_tower(folder: Path, family: Family, make_room: MakeRoom = lambda size_b
         for file in weight_files(folder):
             held: Any = mx.load(str(file))
             weights |= dict(filter(None, (family.weight(name, value) for name, value in held.items())))
-        make_room(sum(value.nbytes for value in weights.values()))
         _quantise(tower, weights, read_object(folder / "config.json"))
         tower.load_weights(list(weights.items()))
         if mx.default_device() == mx.cpu:

@@ -17,6 +17,8 @@ from core.events import FIRST_IMAGE_ROW, Image
 
 # Changes with what a family does to pixels, so that no cached row of an earlier version is reused.
 _VERSION = 1
+# Of the scores of one pass of attention, which MLX holds completely for most sizes of heads.
+_SCORES_BYTES = 256 << 20
 _IDS = (1 << 31) - FIRST_IMAGE_ROW
 
 
@@ -47,7 +49,7 @@ class Family(Struct, frozen=True):
       stands for the image's rows.
     - `scale`: from width and height in pixels. `filter`: of the scaling.
     - `tower`: makes the tower. `weight`: a tensor of the checkpoint, by its name, as a parameter of the
-      tower; None for tensors of other parts.
+      tower; None for tensors of other parts. `working`: bytes that the tower needs for an image.
     - `sections`: numbers of rotated pairs of dimensions by time, height and width, of models whose rows have
       positions in three axes (M-RoPE); empty for others. `interleaved`: the axes alternate.
     - `both_ways`: layers in which rows of one image attend to each other in both directions.
@@ -63,6 +65,7 @@ class Family(Struct, frozen=True):
     filter: Filter
     tower: Callable[[], nn.Module]
     weight: Callable[[str, mx.array], tuple[str, mx.array] | None]
+    working: Callable[[Scaled], int]
     sections: tuple[int, ...] = ()
     interleaved: bool = False
     both_ways: Literal["", "sliding", "all"] = ""
@@ -80,6 +83,28 @@ class Family(Struct, frozen=True):
 
 class UnseenError(Exception):
     """A configuration that the family does not support; `str()` says why."""
+
+
+def attended(q: mx.array, k: mx.array, v: mx.array, scale: float) -> mx.array:
+    """Attention [1, heads, rows, size] of each row of an image to all, for as many rows at a time as bounds
+    the scores.
+    """
+    rows, at_once = q.shape[2], max(1, _SCORES_BYTES // (4 * q.shape[1] * k.shape[2]))
+    found = []
+    for start in range(0, rows, at_once):
+        block = q[:, :, start : start + at_once]
+        found.append(mx.fast.scaled_dot_product_attention(block, k, v, scale=scale))
+        if at_once < rows:
+            mx.eval(found)  # else the scores of all blocks could be held together
+    return found[0] if len(found) == 1 else mx.concatenate(found, axis=2)
+
+
+def working_bytes(vision: Mapping[str, Any], scaled: Scaled) -> int:
+    """Estimated bytes that a tower with the configuration `vision` needs for an image."""
+    patches = scaled.width * scaled.height // figure(vision, "patch_size") ** 2
+    a_patch = 12 * figure(vision, "hidden_size") + 3 * figure(vision, "intermediate_size")
+    pixels = 3 * 3 * scaled.width * scaled.height
+    return 4 * (patches * a_patch + pixels) + 2 * _SCORES_BYTES
 
 
 def colours(

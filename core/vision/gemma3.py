@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -16,7 +17,16 @@ import mlx.nn as nn
 import numpy as np
 from numpy.typing import NDArray
 
-from core.vision.family import Family, Scaled, UnseenError, colours, figure, rounded
+from core.vision.family import (
+    Family,
+    Scaled,
+    UnseenError,
+    attended,
+    colours,
+    figure,
+    rounded,
+    working_bytes,
+)
 
 _ROWS = 256
 _PREFIXES = ("vision_tower.vision_model.", "model.vision_tower.vision_model.", "vision_tower.")
@@ -46,6 +56,7 @@ def family(config: Mapping[str, Any], processor: Mapping[str, Any]) -> Family:
         "bilinear",
         lambda: Tower(vision, size, across, (mean, deviation)),
         weight,
+        partial(working_bytes, vision),
         both_ways="all",
         # mlx-lm rounds it to bfloat16 first.
         embed_scale=lambda dtype: rounded(size**0.5, mx.bfloat16, dtype),
@@ -82,7 +93,7 @@ class _Layer(nn.Module):  # type: ignore[misc]
             attn[name](given).reshape(1, rows, self._heads, -1).swapaxes(1, 2)
             for name in ("q_proj", "k_proj", "v_proj")
         )
-        seen = mx.fast.scaled_dot_product_attention(q, k, v, scale=q.shape[-1] ** -0.5)
+        seen = attended(q, k, v, q.shape[-1] ** -0.5)
         x = x + attn["out_proj"](seen.swapaxes(1, 2).reshape(rows, -1))
         found: mx.array = x + self.mlp["fc2"](nn.gelu_approx(self.mlp["fc1"](self.layer_norm2(x))))
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -17,7 +18,7 @@ import mlx.nn as nn
 import numpy as np
 from numpy.typing import NDArray
 
-from core.vision.family import Family, Scaled, UnseenError, figure, rounded
+from core.vision.family import Family, Scaled, UnseenError, attended, figure, rounded, working_bytes
 from core.vision.gemma3 import flat_patches
 
 _ROWS = 280
@@ -49,6 +50,7 @@ def family(config: Mapping[str, Any], processor: Mapping[str, Any]) -> Family:
         "bicubic",
         lambda: Tower(vision, size),
         weight,
+        partial(working_bytes, vision),
         both_ways="sliding" if attends else "",
         embed_scale=lambda dtype: rounded(size**0.5, dtype),
     )
@@ -126,7 +128,7 @@ class _Layer(nn.Module):  # type: ignore[misc]
         k = _rotated(attn["k_norm"](attn["k_proj"](given).reshape(rows, self._kv_heads, -1)), turns)
         v = mx.fast.rms_norm(attn["v_proj"](given).reshape(rows, self._kv_heads, -1), None, 1e-6)
         q, k, v = (each.swapaxes(0, 1)[None] for each in (q, k, v))
-        seen = mx.fast.scaled_dot_product_attention(q, k, v, scale=1.0)[0]
+        seen = attended(q, k, v, 1.0)[0]
         seen = attn["o_proj"](seen.swapaxes(0, 1).reshape(rows, -1))
         x = x + self.post_attention_layernorm(seen)
         given = self.pre_feedforward_layernorm(x)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -17,7 +18,7 @@ import mlx.nn as nn
 import numpy as np
 from numpy.typing import NDArray
 
-from core.vision.family import Family, Scaled, UnseenError, colours, figure
+from core.vision.family import Family, Scaled, UnseenError, attended, colours, figure, working_bytes
 
 # Of an image, however large: 4,096 rows are 2,048 × 2,048 pixels. The processors allow four times as many,
 # which take as long to read as a book.
@@ -55,6 +56,7 @@ def family(config: Mapping[str, Any], processor: Mapping[str, Any]) -> Family:
         "bicubic",
         lambda: Tower(vision, mean, deviation),
         weight,
+        partial(working_bytes, vision),
         sections,
         interleaved=True,
     )
@@ -110,7 +112,7 @@ class _Block(nn.Module):  # type: ignore[misc]
         q, k, v = joined.transpose(1, 2, 0, 3)
         q, k = _rotated(q, cos, sin), _rotated(k, cos, sin)
         scale = q.shape[-1] ** -0.5
-        seen = mx.fast.scaled_dot_product_attention(q[None], k[None], v[None], scale=scale)[0]
+        seen = attended(q[None], k[None], v[None], scale)[0]
         x = x + self.attn["proj"](seen.swapaxes(0, 1).reshape(rows, -1))
         inner = nn.gelu_approx(self.mlp["linear_fc1"](self.norm2(x)))
         found: mx.array = x + self.mlp["linear_fc2"](inner)

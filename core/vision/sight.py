@@ -62,9 +62,9 @@ class Sight:
         return bool(self._eyes.family.both_ways)
 
     @property
-    def most_rows(self) -> int:
-        """Rows of the largest image."""
-        return max((each.scaled.rows for each in self._held.values()), default=0)
+    def undivided_rows(self) -> int:
+        """Rows of the largest image that one pass reads completely; 0 if passes may divide images."""
+        return max((each.scaled.rows for each in self._held.values()), default=0) if self.whole else 0
 
     def end(self, prompt: Sequence[int], start: int, end: int) -> int:
         """The end of a pass over `prompt` from `start`, near `end`; it divides no image if that matters."""
@@ -76,6 +76,13 @@ class Sight:
         while last < len(prompt) and prompt[last] >= FIRST_IMAGE_ROW:
             last += 1
         return first if first > start else last
+
+    def rows_in(self, ids: Sequence[int], start: int) -> Iterator[None]:
+        """Computes the rows of the images in `ids` from `start` on, one image after each yield."""
+        for first, held in self._runs(np.asarray(ids, np.int64)):
+            if first + held.scaled.rows > start:
+                yield
+                self._rows(held)
 
     @contextmanager
     def reading(
@@ -171,14 +178,18 @@ class Sight:
         for first, held in runs:
             low, high = max(first, start), min(first + held.scaled.rows, end)
             if low < high:
-                pieces += [rows[at - start : low - start]]
-                started = time.perf_counter()
-                pieces += [self._eyes.rows(held.image)[low - first : high - first]]
-                self.seconds += time.perf_counter() - started
+                pieces += [rows[at - start : low - start], self._rows(held)[low - first : high - first]]
                 at = high
         pieces.append(rows[at - start :])
         # A copy in any case: some models scale what they are given in place.
         return mx.concatenate(pieces)[None]
+
+    def _rows(self, held: _Held) -> mx.array:
+        """The image's rows, timed."""
+        started = time.perf_counter()
+        found = self._eyes.rows(held.image)
+        self.seconds += time.perf_counter() - started
+        return found
 
     @contextmanager
     def _turned(self, replace: Callable[[Any], Any]) -> Iterator[None]:

@@ -26,26 +26,32 @@ from tests.core.toy import SPECIALS, toy_tokenizer
 CONTEXT_TOKENS = 2048
 _MADE = {
     "qwen3_5": qwen3_5_family,
+    "qwen3_5_moe": qwen3_5_family,
     "gemma3": gemma3_family,
     "gemma4": gemma4_family,
     "gemma4 both ways": gemma4_family,
 }
+_QWEN = {"size": {"shortest_edge": 8 * 8 * 4, "longest_edge": 8 * 8 * 40}}
 PROCESSORS: dict[str, dict[str, Any]] = {
-    "qwen3_5": {"size": {"shortest_edge": 8 * 8 * 4, "longest_edge": 8 * 8 * 40}},
+    "qwen3_5": _QWEN,
+    "qwen3_5_moe": _QWEN,
     "gemma3": {"size": {"height": 32, "width": 32}},
     "gemma4": {"max_soft_tokens": 12},
     "gemma4 both ways": {"max_soft_tokens": 12},
 }
 # The tokens around images, by family, with what the template writes for one.
 _GEMMA4 = ("<|image>", "<|image|>", "<image|>")
+_PADS = ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
 TOKENS = {
-    "qwen3_5": ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>"),
+    "qwen3_5": _PADS,
+    "qwen3_5_moe": _PADS,
     "gemma3": ("<start_of_image>", "<image_soft_token>", "<end_of_image>"),
     "gemma4": _GEMMA4,
     "gemma4 both ways": _GEMMA4,
 }
 WRITTEN = {
-    "qwen3_5": "<|vision_start|><|image_pad|><|vision_end|>",
+    "qwen3_5": "".join(_PADS),
+    "qwen3_5_moe": "".join(_PADS),
     "gemma3": "<start_of_image>",
     "gemma4": "<|image|>",
     "gemma4 both ways": "<|image|>",
@@ -66,6 +72,10 @@ def config_of(family: str) -> dict[str, Any]:
         return _gemma_config(family)
     text = {**ARCHITECTURES["qwen3_5"].config, "vocab_size": VOCABULARY}
     text |= {"max_position_embeddings": CONTEXT_TOKENS, "head_dim": 16, "eos_token_id": 0}
+    text["model_type"] = f"{family}_text"
+    if family == "qwen3_5_moe":
+        text |= {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+        text["shared_expert_intermediate_size"] = 32
     text["rope_parameters"] = {
         "type": "default",
         "rope_theta": 10000.0,
@@ -73,7 +83,7 @@ def config_of(family: str) -> dict[str, Any]:
         "mrope_section": [2, 2, 2],
     }
     vision = {
-        "model_type": "qwen3_5",
+        "model_type": family,
         "depth": 2,
         "hidden_size": 32,
         "intermediate_size": 48,
@@ -250,7 +260,7 @@ def _stored(weights: dict[str, mx.array], stored: str) -> dict[str, mx.array]:
         return {name: value.astype(mx.bfloat16) for name, value in weights.items()}
     found = dict(weights)
     for name, value in weights.items() if stored == "4-bit" else ():
-        is_part = name.startswith("language_model.") and name.endswith("weight") and value.ndim == 2
+        is_part = name.startswith("language_model.") and name.endswith("weight") and value.ndim >= 2
         if is_part and value.shape[-1] % GROUP == 0:
             stem = name.removesuffix(".weight")
             packed = mx.quantize(value, GROUP, 4)

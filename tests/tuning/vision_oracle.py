@@ -181,6 +181,10 @@ class _Qwen(_Oracle):
         return logits, lambda block: language(block, cache=cache, rope_deltas=given.rope_deltas).logits
 
 
+class _QwenMoe(_Qwen):
+    module = "qwen3_5_moe"
+
+
 class _Gemma(_Oracle):
     """Rows of one image attend to each other in both directions where transformers' masks say so."""
 
@@ -287,7 +291,7 @@ class _Gemma4(_Gemma):
         ).logits
 
 
-_FAMILIES = {"qwen3_5": _Qwen, "gemma3": _Gemma3, "gemma4": _Gemma4}
+_FAMILIES = {"qwen3_5": _Qwen, "qwen3_5_moe": _QwenMoe, "gemma3": _Gemma3, "gemma4": _Gemma4}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ the same turns), and with mlx-lm's own loop where nothing but the likeliest toke
 is what holds after any answer.
 
 Registration alone puts a drafter in here. `make test` has every drafter on Llama, two on each other kind of
-cache, and four kinds of heads; the sweeps have all pairs and all heads.
+cache, four kinds of heads, and two models that see, in whose chats rows of images stand between tokens; the
+sweeps have all pairs, all heads, and all models that see.
 """
 
 from __future__ import annotations
@@ -31,7 +32,17 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec.structs import replace
 
 from core.engine.engine import Engine
-from core.events import Event, Finished, Gauges, Generate, Grammar, PrefillProgress, Token
+from core.events import (
+    FIRST_IMAGE_ROW,
+    Event,
+    Finished,
+    Gauges,
+    Generate,
+    Grammar,
+    Message,
+    PrefillProgress,
+    Token,
+)
 from core.heads.draft_head import DraftHead
 from core.heads.head_loader import load_head
 from core.kv.mlx_lm_caches import leaves
@@ -47,6 +58,7 @@ from tests.core.engine.support import DRAFTING, ONE_OF_EACH, engine_of, settings
 from tests.core.engine.test_sparse_session import prompt_of
 from tests.core.headed_models import CONFIGS, write_headed_model
 from tests.core.published_heads import OTHERS, write_drafted_model
+from tests.core.seeing import FAMILIES, image, write_seeing_model, write_seeing_tokenizer
 from tests.core.toy import write_toy_model
 
 pytestmark = pytest.mark.usefixtures("unlikely_guesses")
@@ -96,12 +108,17 @@ NOT_QUANTISED = ("gpt_oss", "deepseek_v3")
 # Chats with a head of its own file, a latent cache, an assistant, a block drafter; the others are sweeps.
 FEW_HEADS = {"qwen3_5": 2, "deepseek_v3": 1, "gemma4-small": 2, "dflash": 1}
 WITH_HEAD = " with a head"
+# Chats of models that see, whose prompts have rows of images; the others are sweeps.
+FEW_SEEING = {"qwen3_5": 2, "gemma4 both ways": 2}
+SEEING = " that sees"
 # Tokens drafted in each chat of a drafter that may draft.
 DRAFTED: dict[str, list[int]] = {}
 
 
 class Case(NamedTuple):
-    """A chat. `seed` draws the rest. `architecture` ends with `WITH_HEAD` where the model has one."""
+    """A chat. `seed` draws the rest. `architecture` ends with `WITH_HEAD` where the model has one, with
+    `SEEING` where the chat has images.
+    """
 
     architecture: str
     drafter: str
@@ -131,6 +148,12 @@ def cases() -> Iterator[Any]:
         for number, drafter in enumerate(["mtp", "auto"] * 2):
             case = Case(f"{name}{WITH_HEAD}", drafter, *(each[seed % len(each)] for each in dealt), seed)
             marks = () if number < FEW_HEADS.get(name, 0) else pytest.mark.sweep
+            yield pytest.param(case, id="-".join(map(str, case)), marks=marks)
+            seed += 1
+    for name in FAMILIES:
+        for number, drafter in enumerate(["auto", "cacheback", *DRAFTING]):
+            case = Case(f"{name}{SEEING}", drafter, *(each[seed % len(each)] for each in dealt), seed)
+            marks = () if number < FEW_SEEING.get(name, 0) else pytest.mark.sweep
             yield pytest.param(case, id="-".join(map(str, case)), marks=marks)
             seed += 1
 
@@ -163,9 +186,12 @@ def plain(
     key = (case.architecture, case.bits)
     # A folder identifies the model in files of saved chats.
     folder = tmp_path_factory.mktemp("models") / "model"
-    name = case.architecture.removesuffix(WITH_HEAD)
+    name = case.architecture.removesuffix(WITH_HEAD).removesuffix(SEEING)
     if key not in plains and name != case.architecture:
-        (write_headed_model if name in CONFIGS else write_drafted_model)(folder, name)
+        if case.architecture.endswith(SEEING):
+            write_seeing_model(folder, name)
+        else:
+            (write_headed_model if name in CONFIGS else write_drafted_model)(folder, name)
         plains[key] = Engine()
         plains[key].load(str(folder))
         plains[key].try_out()
@@ -240,6 +266,13 @@ class Chat:
             self.values["draft_model.model"] = ""
             self.head = load_head(self.loaded.model, Path(self.loaded.info.path))
         self.files = SavedFiles(home / "contexts")
+        self.pictures: tuple[Message, ...] = ()
+        if self.sees:
+            self.draft_model = home / "draft"  # asked only while no image is held
+            write_toy_model(self.draft_model)
+            write_seeing_tokenizer(self.draft_model, case.architecture.removesuffix(SEEING))
+            sizes = enumerate(((40, 24), (64, 32), (17, 90)))
+            self.pictures = (Message("user", "", images=tuple(image(home, at, *size) for at, size in sizes)),)
         self.rotations = found_rotations(self.loaded)
         self.text: list[int] = []
         self.drafted = 0
@@ -250,6 +283,24 @@ class Chat:
         engine = Engine(saved_files=self.files)
         engine.use(self.loaded)
         return engine
+
+    @property
+    def sees(self) -> bool:
+        return self.case.architecture.endswith(SEEING)
+
+    def with_image(self, text: Sequence[int]) -> list[int]:
+        """`text` with the rows of an image before one of its tokens, if the model sees."""
+        if not self.sees:
+            return [*text]
+        family = self.engine._session.eyes().family
+        rows, at = family.rows_of(self.rng.choice(self.pictures[0].images)), self.rng.randrange(len(text))
+        return [*text[:at], *rows, *text[at:]]
+
+    def cut(self, text: Sequence[int], length: int) -> list[int]:
+        """The beginning of `text`, which divides no image."""
+        while 0 < length < len(text) and min(text[length - 1 : length + 1]) >= FIRST_IMAGE_ROW:
+            length -= 1
+        return [*text[:length]]
 
     def settings(self, drafter: str, **values: object) -> Settings:
         exactness = {"decoding.exactness": self.case.exactness}
@@ -271,7 +322,11 @@ class Chat:
 
         # What a cache that forgets lost cannot be skipped again as it was, so there an answer is whole.
         ends = ENDS if not self.sparse or self.kinds == {FULL} else ENDS[:1]
-        end = rng.choice(ends) if "grammar" not in wishes and len(expected.text) > 9 else "length"
+        end = (
+            rng.choice(ends)
+            if "grammar" not in wishes and min(len(expected.text), 3 * len(expected.ids)) > 9
+            else "length"
+        )
         asked = self.asked(self.case.drafter, wishes, tokens, expected)
         wanted, text, reason = expected.ids, expected.text, expected.finished.reason
         most = rng.randint(1, len(wanted)) if end in ("cancel", "abandoned") else 10**9
@@ -307,9 +362,9 @@ class Chat:
         held = list(sequence.tokens)
         if before == "start":
             length = 800 if self.sparse else rng.choice(LENGTHS)
-            self.text = prompt_of(self.case.seed, length)
+            self.text = self.with_image(prompt_of(self.case.seed, length))
         elif before == "edit" and not self.sparse:
-            self.text = self.text[: rng.randint(1, len(self.text))]
+            self.text = self.cut(self.text, rng.randint(1, len(self.text)))
         elif before == "another chat" and not self.sparse:
             chosen = self.settings("auto", **{"sampling.max_tokens": 8})
             answer(self.engine, prompt_with_repetition(rng, 30), Generate("", (), chosen))
@@ -320,7 +375,8 @@ class Chat:
         elif before == "apart":
             self.ask_apart()
         if before != "start":
-            self.text = self.text + prompt_with_repetition(rng, rng.randint(1, 20))
+            more = prompt_with_repetition(rng, rng.randint(1, 20))
+            self.text += self.with_image(more) if self.sees and rng.random() < 0.5 else more
         return held
 
     def ask_apart(self) -> None:
@@ -329,8 +385,8 @@ class Chat:
         sequence, held = engine.sequence, list(engine.sequence.tokens)
         figures = [each.figures() for each in engine.memory.tables.for_family(family)]
         chosen = self.settings(self.case.drafter, **{"sampling.max_tokens": 12, **DENSE})
-        asked = Generate("", (), chosen, isolated=True)
-        got = answer(engine, [*self.text[:200], *prompt_with_repetition(self.rng)], asked)
+        asked = Generate("", self.pictures, chosen, isolated=True)
+        got = answer(engine, [*self.cut(self.text, 200), *prompt_with_repetition(self.rng)], asked)
         assert got.finished is not None
         assert got.finished.stats.reused_tokens == 0
         if got.finished.effective.drafter == "draft-model":
@@ -357,7 +413,7 @@ class Chat:
             odd = "\U0001f600\x00\ud800 <|end|> é" * 5
             also["prediction"] = self.rng.choice((text, text, half, text[::-1], odd))
         chosen = self.settings(drafter, **{"sampling.max_tokens": tokens})
-        return Generate("r", (), chosen, chat=CHAT if expected else "", **also)
+        return Generate("r", self.pictures, chosen, chat=CHAT if expected else "", **also)
 
     def assert_as_expected(self, got: Answer, expected: Answer) -> None:
         """What else is told is what it is without drafts, and in fewer steps where that is certain."""
@@ -378,6 +434,7 @@ class Chat:
             assert stats.prediction_accepted == len(self.loaded.tokenizer.encode(expected.text))
             assert stats.steps < stats.tokens / 2
         is_plain = self.case.sampling == "greedy" and not (asked.grammar or asked.logit_bias)
+        is_plain = is_plain and not self.sees
         if is_plain and not self.sparse and self.case.bits == "off" and finished.reason == "length":
             steps = generate_step(mx.array(got.prompt), self.loaded.model, max_tokens=len(got.ids))
             assert got.ids == [int(token) for token, _ in steps]
@@ -408,7 +465,7 @@ class Chat:
         block = max(Counter(token.step for token in got.tokens).values(), default=1)
         assert len(held) >= len(self.text) - 1 - (1 if sequence.keeps_all else 8 + block)
         assert sequence.columns.count == len(held) - sequence.skipped
-        if self.kinds == {FULL} and self.case.bits == "off" and not sequence.skipped:
+        if self.kinds == {FULL} and self.case.bits == "off" and not (sequence.skipped or self.sees):
             assert_cache_equals_cold_start(self.loaded.model, sequence)
         entries = list(leaves(sequence.cache))
         if self.case.bits != "off" and self.case.architecture not in NOT_QUANTISED:
@@ -522,10 +579,11 @@ def test_answers_are_those_of_plain_decoding_and_what_they_report_is_true(
     for number in range(TURNS):
         chat.turn(number)
     chat.ask_apart()
-    if not chat.engine.sequence.why_no_rollback and case.exactness == "fast":
+    is_asked = case.drafter != "draft-model" or not chat.sees
+    if not chat.engine.sequence.why_no_rollback and case.exactness == "fast" and is_asked:
         DRAFTED.setdefault(case.drafter, []).append(chat.drafted)
         # Nothing may remove the folder of a model that drafts.
-        drafts = case.drafter == "draft-model" or (case.drafter == "auto" and chat.head is None)
+        drafts = case.drafter == "draft-model" or (case.drafter == "auto" and not (chat.head or chat.sees))
         assert str(toy_folder) in chat.engine.model_folders or not drafts
     chat.engine.unload()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,13 @@ from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.engine.generation import Writing
 from core.errors import RequestError
-from core.events import FIRST_IMAGE_ROW, Attachment, Finished, Generate, Grammar, Image, Message, Token
-from core.kv.saved_files import SavedFiles
-from core.models.parts import rotations
-from core.settings import Settings, assign_all
+from core.events import FIRST_IMAGE_ROW, Attachment, Generate, Grammar, Image, Message
 from tests.core import seeing
 from tests.core.architectures import build
+from tests.core.engine.seeing_chats import answered, asked, cold, settings_of
 from tests.core.engine.support import DRAFTING
 from tests.core.headed_models import PREFIX, raw_head
-from tests.core.seeing import FAMILIES, config_of, image, write_seeing_model
+from tests.core.seeing import config_of, image, write_seeing_model
 from tests.core.toy import write_toy_model
 
 PENALTIES: tuple[dict[str, Any], ...] = (
@@ -34,81 +31,21 @@ PENALTIES: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("seeing")
-
-
-# Three axes with recurrent layers, and masks with sliding windows; the others are in the sweeps.
-QUICK = ("qwen3_5", "gemma4 both ways")
-
-
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(family, marks=() if family in QUICK else pytest.mark.sweep) for family in FAMILIES],
-)
-def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[Engine]:
-    """An engine with a tiny model that sees, whose drafts were tried out."""
-    write_seeing_model(folder / request.param, request.param)
-    made = Engine(saved_files=SavedFiles(folder / f"saved-{request.param}"))
-    made.load(str(folder / request.param))
-    made.loaded.eos = frozenset()
-    made.try_out()
-    yield made
-    made.unload()
-
-
-@pytest.fixture(scope="module")
-def pictures(folder: Path) -> tuple[Image, Image, Image]:
-    return image(folder, 1), image(folder, 2, 64, 32, at=4), image(folder, 3)
-
-
-def _settings(drafter: str = "off", **values: Any) -> Settings:
-    chosen: dict[str, Any] = {
-        "drafting.drafter": drafter,
-        "gate.mode": "always",
-        "sampling.temperature": 0.0,
-        "sampling.max_tokens": 40,
-        "ngram_simple.n_min": 1,
-        "ngram_mod.n": 4,
-        "ngram_mod.slots": 4096,
-        **values,
-    }
-    return assign_all(Settings(), chosen.items())
-
-
-def _asked(text: str, *images: Image, **more: Any) -> Message:
-    return Message("user", text, images=images, **more)
-
-
-def _answer(
-    engine: Engine, messages: Sequence[Message], settings: Settings, **more: Any
-) -> tuple[list[int], Finished]:
-    *events, finished = engine.generate(Generate("", tuple(messages), settings, **more))
-    assert isinstance(finished, Finished)
-    turned = [type(rotation.rope).__module__ for rotation in rotations(engine.loaded.model)]
-    assert turned
-    assert not any(name.startswith("core") for name in turned)
-    return [event.id for event in events if isinstance(event, Token)], finished
-
-
-def _cold(engine: Engine, messages: Sequence[Message], settings: Settings, **more: Any) -> list[int]:
-    """The answer of a cold plain start."""
-    engine.forget(tables=True)
-    plain = assign_all(settings, [("drafting.drafter", "off")])
-    return _answer(engine, messages, plain, isolated=True, **more)[0]
+@pytest.fixture
+def engine(seeing_engine: Engine) -> Engine:
+    return seeing_engine
 
 
 @pytest.mark.parametrize("drafter", DRAFTING)
 def test_a_drafted_answer_is_the_plain_one(
-    drafter: str, engine: Engine, pictures: tuple[Image, ...], folder: Path
+    drafter: str, engine: Engine, pictures: tuple[Image, ...], seeing_folder: Path
 ) -> None:
-    messages = [_asked("See these two.", *pictures[:2])]
-    expected = _cold(engine, messages, _settings())
-    if not (folder / "draft").exists():
-        write_toy_model(folder / "draft")
-    found, finished = _answer(
-        engine, messages, _settings(drafter, **{"draft_model.model": str(folder / "draft")})
+    messages = [asked("See these two.", *pictures[:2])]
+    expected = cold(engine, messages, settings_of())
+    if not (seeing_folder / "draft").exists():
+        write_toy_model(seeing_folder / "draft")
+    found, finished = answered(
+        engine, messages, settings_of(drafter, **{"draft_model.model": str(seeing_folder / "draft")})
     )
     assert found == expected
     assert finished.stats.image_tokens > 0
@@ -120,19 +57,19 @@ def test_a_drafted_answer_is_the_plain_one(
 def test_penalties_and_noise_see_the_text_alone(
     values: dict[str, Any], engine: Engine, pictures: tuple[Image, ...]
 ) -> None:
-    messages = [_asked("", pictures[0])]  # so that the window reaches over the image
-    expected = _cold(engine, messages, _settings(**values))
-    assert _answer(engine, messages, _settings("ngram-simple", **values))[0] == expected
-    assert _answer(engine, messages, _settings("auto", **values))[0] == expected
+    messages = [asked("", pictures[0])]  # so that the window reaches over the image
+    expected = cold(engine, messages, settings_of(**values))
+    assert answered(engine, messages, settings_of("ngram-simple", **values))[0] == expected
+    assert answered(engine, messages, settings_of("auto", **values))[0] == expected
 
 
 def test_a_grammar_drafts_behind_an_image(engine: Engine, pictures: tuple[Image, ...]) -> None:
     grammar = Grammar("json_schema", '{"type": "object", "properties": {"kind": {"enum": ["alpha", "beta"]}},'
                       ' "required": ["kind"], "additionalProperties": false}')  # fmt: skip
-    messages = [_asked("Say.", pictures[0])]
+    messages = [asked("Say.", pictures[0])]
     engine.loaded.eos = frozenset({0})
-    expected = _cold(engine, messages, _settings(), grammar=replace(grammar, drafts=False))
-    found, finished = _answer(engine, messages, _settings("auto"), grammar=grammar)
+    expected = cold(engine, messages, settings_of(), grammar=replace(grammar, drafts=False))
+    found, finished = answered(engine, messages, settings_of("auto"), grammar=grammar)
     engine.loaded.eos = frozenset()
     assert found == expected
     assert finished.stats.forced > 0
@@ -142,21 +79,21 @@ def test_later_turns_edits_and_other_images_are_answered_as_from_cold(
     engine: Engine, pictures: tuple[Image, ...]
 ) -> None:
     one, _, other = pictures
-    settings = _settings("auto", **{"sampling.max_tokens": 12})
-    first = [_asked("What is it, in a few words?", one)]
+    settings = settings_of("auto", **{"sampling.max_tokens": 12})
+    first = [asked("What is it, in a few words?", one)]
     talks = [
         first,
-        [*first, Message("assistant", "A line."), _asked("And now?")],
-        [*first, Message("assistant", "A line."), _asked("And this?", other)],
-        [_asked("What is it, in a few words?", other)],  # replaced
-        [_asked("What is it, edited?", one)],
+        [*first, Message("assistant", "A line."), asked("And now?")],
+        [*first, Message("assistant", "A line."), asked("And this?", other)],
+        [asked("What is it, in a few words?", other)],  # replaced
+        [asked("What is it, edited?", one)],
         first,  # again
     ]
-    expected = [_cold(engine, talk, settings) for talk in talks]
+    expected = [cold(engine, talk, settings) for talk in talks]
     engine.forget(tables=True)
     reused = []
     for talk, answer in zip(talks, expected):
-        found, finished = _answer(engine, talk, settings, chat="a chat")
+        found, finished = answered(engine, talk, settings, chat="a chat")
         assert found == answer
         reused.append(finished.stats.reused_tokens)
     rows = len(engine._session.eyes().family.rows_of(one))
@@ -167,17 +104,17 @@ def test_later_turns_edits_and_other_images_are_answered_as_from_cold(
 
 
 def test_a_chat_is_reopened_from_disk_with_its_images(engine: Engine, pictures: tuple[Image, ...]) -> None:
-    settings = _settings("auto", **{"sampling.max_tokens": 12, "prefill.save": True})
+    settings = settings_of("auto", **{"sampling.max_tokens": 12, "prefill.save": True})
     text = "A long story of many words. " * 24
-    first = [_asked(text, pictures[0])]
-    later = [*first, Message("assistant", "Yes."), _asked("Go on.")]
-    expected = _cold(engine, later, settings)
-    _answer(engine, first, settings, chat="saved")
+    first = [asked(text, pictures[0])]
+    later = [*first, Message("assistant", "Yes."), asked("Go on.")]
+    expected = cold(engine, later, settings)
+    answered(engine, first, settings, chat="saved")
     reference = engine.loaded.info.reference
     engine.load(reference)  # which saves the chat
     engine.loaded.eos = frozenset()
     engine.try_out()
-    found, finished = _answer(engine, later, settings, chat="saved")
+    found, finished = answered(engine, later, settings, chat="saved")
     assert found == expected
     assert finished.stats.disk_tokens > len(text)
 
@@ -186,11 +123,11 @@ def test_sparse_reading_keeps_images(engine: Engine, pictures: tuple[Image, ...]
     document = Attachment(
         "a.txt", "".join(f"The number of box {n} is {n * 7919 % 1000}. " for n in range(40))
     )
-    messages = [_asked("What is in box 17?", pictures[0], attachments=(document,))]
+    messages = [asked("What is in box 17?", pictures[0], attachments=(document,))]
     sparse: dict[str, Any] = {"prefill.mode": "on", "prefill.scorer": "lexical", "prefill.keep_pct": 10}
-    settings = _settings("off", **{"prefill.chunk_tokens": 64, **sparse})
-    expected = _cold(engine, messages, settings)
-    found, finished = _answer(engine, messages, replace(settings, drafting=_settings("auto").drafting))
+    settings = settings_of("off", **{"prefill.chunk_tokens": 64, **sparse})
+    expected = cold(engine, messages, settings)
+    found, finished = answered(engine, messages, replace(settings, drafting=settings_of("auto").drafting))
     assert found == expected
     assert finished.stats.skipped_tokens > 500
     tokens, columns = engine.sequence.tokens, engine.sequence.columns
@@ -214,18 +151,18 @@ def test_drafters_tables_and_statistics_never_get_rows(
     monkeypatch.setattr(Writing, "begin", recorded)
     for name in DRAFTING:
         if not DRAFTERS[name].needs_proposer:
-            _answer(engine, [_asked("See.", pictures[0])], _settings(name, **{"sampling.max_tokens": 8}))
+            answered(engine, [asked("See.", pictures[0])], settings_of(name, **{"sampling.max_tokens": 8}))
     assert given
     assert max(given) < FIRST_IMAGE_ROW
 
 
 def test_what_does_not_apply_to_images_is_told(
-    engine: Engine, pictures: tuple[Image, ...], folder: Path
+    engine: Engine, pictures: tuple[Image, ...], seeing_folder: Path
 ) -> None:
-    if not (folder / "draft").exists():
-        write_toy_model(folder / "draft")
-    chosen = {"draft_model.model": str(folder / "draft"), "sampling.max_tokens": 4}
-    _, finished = _answer(engine, [_asked("See.", pictures[0])], _settings("draft-model", **chosen))
+    if not (seeing_folder / "draft").exists():
+        write_toy_model(seeing_folder / "draft")
+    chosen = {"draft_model.model": str(seeing_folder / "draft"), "sampling.max_tokens": 4}
+    _, finished = answered(engine, [asked("See.", pictures[0])], settings_of("draft-model", **chosen))
     changes = {change.setting: change for change in finished.effective.changes}
     assert changes["draft_model.model"].used == "none"
     assert "does not see" in changes["draft_model.model"].reason
@@ -243,27 +180,27 @@ def test_a_chat_with_images_keeps_its_cache_in_full_precision(
     assert not engine.load(str(tmp_path / "model")).kv_why_not
     engine.loaded.eos = frozenset()
     short: dict[str, Any] = {"sampling.max_tokens": 4}
-    talk = [_asked("See.", pictures[0])]
-    found, finished = _answer(engine, talk, _settings("off", **short, **{"kv.bits": "8"}))
+    talk = [asked("See.", pictures[0])]
+    found, finished = answered(engine, talk, settings_of("off", **short, **{"kv.bits": "8"}))
     (change,) = finished.effective.changes
     assert (change.setting, change.used) == ("kv.bits", "off")
     assert "images" in change.reason
-    assert found == _cold(engine, talk, _settings("off", **short))
+    assert found == cold(engine, talk, settings_of("off", **short))
     engine.unload()
 
 
 def test_a_full_context_drops_the_oldest_images_first(engine: Engine, pictures: tuple[Image, ...]) -> None:
     one, _, other = pictures
     talk = [
-        _asked("One.", one),
+        asked("One.", one),
         Message("assistant", "Yes."),
-        _asked("Two.", other),
+        asked("Two.", other),
         Message("assistant", "No."),
     ]
-    talk.append(_asked("Three?", image(Path(one.path).parent, 5)))
-    whole = len(engine._prompt(Generate("", tuple(talk), _settings()))[0].ids)
-    settings = _settings("off", **{"prefill.context_tokens": whole - 3, "sampling.max_tokens": 4})
-    _, finished = _answer(engine, talk, settings)
+    talk.append(asked("Three?", image(Path(one.path).parent, 5)))
+    whole = len(engine._prompt(Generate("", tuple(talk), settings_of()))[0].ids)
+    settings = settings_of("off", **{"prefill.context_tokens": whole - 3, "sampling.max_tokens": 4})
+    _, finished = answered(engine, talk, settings)
     (change,) = [change for change in finished.effective.changes if change.setting == "images"]
     assert (change.asked, change.used) == ("3", "2")
 
@@ -272,8 +209,8 @@ def test_a_model_that_does_not_see_is_told(
     engine: Engine, pictures: tuple[Image, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     eyes = engine._session.eyes()
-    messages, settings = [_asked("See.", pictures[0])], _settings("off", **{"sampling.max_tokens": 4})
-    _, finished = _answer(engine, messages, settings)
+    messages, settings = [asked("See.", pictures[0])], settings_of("off", **{"sampling.max_tokens": 4})
+    _, finished = answered(engine, messages, settings)
     assert eyes.sees
     assert not finished.effective.changes
     # The model reads an equal row for each: it cannot tell images apart.
@@ -285,7 +222,7 @@ def test_a_model_that_does_not_see_is_told(
 
     monkeypatch.setattr(engine.loaded.model.__class__, "__call__", blind)
     engine.forget()
-    _, finished = _answer(engine, messages, settings)
+    _, finished = answered(engine, messages, settings)
     assert [change.used for change in finished.effective.changes] == ["not seen"]
     monkeypatch.undo()
     eyes.sees = None
@@ -305,11 +242,11 @@ def test_a_models_head_drafts_behind_images(tmp_path: Path, pictures: tuple[Imag
     engine.load(str(folder))
     engine.loaded.eos = frozenset()
     engine.try_out()
-    first = [_asked("What is it?", pictures[1])]
-    later = [*first, Message("assistant", "Yes."), _asked("And this?", pictures[0])]
+    first = [asked("What is it?", pictures[1])]
+    later = [*first, Message("assistant", "Yes."), asked("And this?", pictures[0])]
     for talk in (first, later):
-        expected = _answer(engine, talk, _settings(), isolated=True)[0]
-        found, finished = _answer(engine, talk, _settings("mtp"))
+        expected = answered(engine, talk, settings_of(), isolated=True)[0]
+        found, finished = answered(engine, talk, settings_of("mtp"))
         assert found == expected
         assert finished.stats.drafted > 0
         assert not finished.effective.changes
@@ -323,4 +260,4 @@ def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...
     assert not info.sees
     assert "without a part for images" in info.why_unseeing
     with pytest.raises(RequestError, match="cannot see images"):
-        next(iter(engine.generate(Generate("", (_asked("See.", pictures[0]),)))))
+        next(iter(engine.generate(Generate("", (asked("See.", pictures[0]),)))))
