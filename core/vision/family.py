@@ -104,7 +104,8 @@ def working_bytes(vision: Mapping[str, Any], scaled: Scaled) -> int:
     patches = scaled.width * scaled.height // figure(vision, "patch_size") ** 2
     a_patch = 12 * figure(vision, "hidden_size") + 3 * figure(vision, "intermediate_size")
     pixels = 3 * 3 * scaled.width * scaled.height
-    return 4 * (patches * a_patch + pixels) + 2 * _SCORES_BYTES
+    heads = figure(vision, "num_heads", vision.get("num_attention_heads"))
+    return 4 * (patches * a_patch + pixels) + 2 * min(_SCORES_BYTES, 4 * heads * patches**2)
 
 
 def colours(

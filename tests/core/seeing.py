@@ -280,6 +280,11 @@ def made_family(folder: Path, family: str = "qwen3_5") -> Family:
     return _MADE[family](json.loads((folder / "config.json").read_text()), processor_of(folder))
 
 
+def family_without_folder(family: str) -> Family:
+    """The family of the tiny model that `family` names."""
+    return _MADE[family](config_of(family), PROCESSORS[family])
+
+
 def image(folder: Path, seed: int, width: int = 40, height: int = 24, at: int = 0) -> Image:
     """An image of random squares, written to `folder`."""
     squares = (max(1, height // 4), max(1, width // 4), 3)

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from core.errors import ChatTemplateError
-from core.events import Message, Tool, ToolCall
-from core.prompt import render
+from core.events import FIRST_IMAGE_ROW, Image, Message, Tool, ToolCall
+from core.prompt import ImageText, render
 from core.prompt.probe import variables_of
 from tests.core.prompt.test_tokens import control_ids
 from tests.core.prompt.tokenizer_kinds import tokenizer_of
+from tests.core.seeing import TOKENS, family_without_folder
 from tests.thinned import thinned
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "chat-templates"
@@ -121,3 +122,74 @@ def test_a_public_template_writes_every_word_and_only_its_own_control_tokens(nam
         )
         ids = render(tokenizer, marked, tools=tools).ids
         assert control_ids(tokenizer, ids) == control_ids(tokenizer, prompt.ids), shape
+
+
+# The family of each template that writes images.
+SEEING = {
+    "Qwen3.5-4B": "qwen3_5",
+    "qwen3.6-35B-A3B": "qwen3_5_moe",
+    "gemma4-E2B-it": "gemma4",
+    "gemma4-12B-it": "gemma4",
+    "google-gemma-4-31B-it": "gemma4 both ways",
+    "google-gemma-4-31B-it-interleaved": "gemma4 both ways",
+}
+ONE, TWO = Image("one.png", "/one.png", "aa", 40, 24), Image("two.png", "/two.png", "bb", 64, 64, at=4)
+WITH_IMAGES: dict[str, tuple[Message, ...]] = {
+    "one": (Message("user", "What is it?", images=(ONE,)),),
+    "two": (Message("system", "You are brief."), Message("user", "See it.", images=(ONE, TWO))),
+    "earlier": (Message("user", "See.", images=(TWO,)), Message("assistant", "A line."),
+                Message("user", "And now?")),
+    "tools": (Message("user", "Rain?", images=(ONE,)), Message("assistant", "", tool_calls=(CALL,)), RESULT),
+    "thought": (Message("user", "See.", images=(ONE,)), Message("assistant", "A line.", thought="Hm."),
+                Message("user", "And this?", images=(TWO,))),
+}  # fmt: skip
+
+
+def parts_of(message: Message) -> Any:
+    if not message.images:
+        return message.content
+    parts, at = list[dict[str, str]](), 0
+    for image in message.images:
+        parts += [{"type": "text", "text": message.content[at : image.at]}, {"type": "image"}]
+        at = image.at
+    parts.append({"type": "text", "text": message.content[at:]})
+    return [part for part in parts if part.get("text") != ""]
+
+
+@pytest.mark.parametrize("name", SEEING if FOUND != ["none"] else ["none"])
+def test_a_public_template_of_a_family_that_sees_writes_each_image_at_its_place(name: str) -> None:
+    family = family_without_folder(SEEING[name])
+    tokenizer = tokenizer_of("byte-level BPE", (FOLDER / f"{name}.jinja").read_text())
+    inner = tokenizer._tokenizer
+    inner.add_tokens(list(TOKENS[SEEING[name]]), special_tokens=True)
+    image_text = ImageText(family.written, family.shown, family.token, family.rows_of)
+    for shape, messages in WITH_IMAGES.items():
+        tools = (TOOL,) if shape == "tools" else ()
+        prompt = render(tokenizer, messages, tools=tools, image_text=image_text)
+        images = [image for message in messages for image in message.images]
+        rows = [token for token in prompt.ids if token >= FIRST_IMAGE_ROW]
+        assert rows == [row for image in images for row in family.rows_of(image)], shape
+        # The text around them is what transformers writes for the same parts.
+        given = [{"role": each.role, "content": parts_of(each)} for each in messages]
+        if shape in ("tools", "thought"):
+            assert prompt.text.count(family.shown) == len(images), shape
+            assert all(word in prompt.text for text in words_of(messages) for word in text.split()), shape
+            continue
+        text = inner.apply_chat_template(
+            given, add_generation_prompt=True, tokenize=False, **variables_of(inner.chat_template)
+        )
+        assert prompt.text == text.replace(family.written, family.shown), shape
+        alone = inner(prompt.text, add_special_tokens=False)["input_ids"]
+        token = inner.convert_tokens_to_ids(family.token)
+        numbers = iter([len(family.rows_of(image)) for image in images])
+        places = [each for one in alone for each in ([0] * next(numbers) if one == token else [1])]
+        assert [int(each < FIRST_IMAGE_ROW) for each in prompt.ids] == places, shape
+
+
+def test_a_template_that_writes_no_image_is_refused_with_a_sentence() -> None:
+    family = family_without_folder("qwen3_5")
+    tokenizer = tokenizer_of("byte-level BPE", (FOLDER / "Qwen-Qwen3-0.6B.jinja").read_text())
+    tokenizer._tokenizer.add_tokens(list(TOKENS["qwen3_5"]), special_tokens=True)
+    image_text = ImageText(family.written, family.shown, family.token, family.rows_of)
+    with pytest.raises(ChatTemplateError):
+        render(tokenizer, WITH_IMAGES["one"], image_text=image_text)
