@@ -91,7 +91,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _origins(parser: argparse.ArgumentParser) -> None:
-    halves = ("tuned", "held_out", "fresh")
+    halves = ("tuned", "held_out", "fresh", "fourth")
     add_option(parser, "--halves", names("half", halves), halves[:2], "of the labelled documents")
     parser.add_argument(
         "--misses", action="store_true", help="list the labels that are marked wrongly, or not"

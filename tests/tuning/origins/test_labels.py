@@ -65,6 +65,17 @@ def test_the_fresh_half_is_large_enough_to_show_the_shares_that_are_promised() -
     assert all(stands[each] >= 10 for each in ("document", "question", "computed", "skipped")), stands
 
 
+def test_the_fourth_half_is_large_enough_and_has_other_languages_too() -> None:
+    documents = labelled("fourth")
+    stands = Counter(label.stands for each in documents for answer in each.answers for label in answer.labels)
+    assert len(documents) >= 8
+    assert all(7 <= len(each.answers) <= 10 for each in documents)
+    assert {each.language for each in documents} > {each.language for each in labelled("fresh")}
+    assert stands.total() >= 600
+    assert stands["nowhere"] >= 170
+    assert all(stands[each] >= 20 for each in ("document", "question", "computed")), stands
+
+
 def test_a_quotation_or_identifier_that_stands_nowhere_is_not_in_the_document() -> None:
     for document in labelled():
         text = document.text()
