@@ -49,7 +49,7 @@ class ImageFolder:
         self._is_temporary = folder is None
         self._lock = threading.Lock()
         self._writing: set[str] = set()  # names of temporary files
-        self._unsaved: set[str] = set()  # kept in this run, and not yet in a chat that was saved
+        self.unsaved: frozenset[str] = frozenset()  # kept in this run, and not in a saved chat since
 
     @property
     def folder(self) -> Path:
@@ -86,7 +86,7 @@ class ImageFolder:
             started(reading)
             found, thumbnail = reading.with_thumbnail()
             with self._lock:  # first, so that no sweep takes it for an orphan
-                self._unsaved.add(found.hash)
+                self.unsaved |= {found.hash}
             write_atomic(folder / f"{found.hash}{_THUMBNAIL}", thumbnail)
             os.replace(folder / temporary, folder / found.hash)
             sync_folder(folder)
@@ -135,12 +135,7 @@ class ImageFolder:
     def saved(self, hashes: Iterable[str]) -> None:
         """Notes that chats with these images are saved, or wait for it."""
         with self._lock:
-            self._unsaved.difference_update(hashes)
-
-    def unsaved(self) -> set[str]:
-        """Returns the images that were kept in this run and that no saved chat has had since."""
-        with self._lock:
-            return set(self._unsaved)
+            self.unsaved -= frozenset(hashes)
 
     def erase(self, hashes: Iterable[str]) -> None:
         """Removes images. Raises `OSError` at the first that cannot be removed."""

@@ -166,7 +166,7 @@ class Library:
     def do(self, jobs: Mapping[Key, Job]) -> None:
         """Lets the writer carry out `jobs`."""
         for job in jobs.values():
-            if isinstance(job, Conversation):
+            if self.images.unsaved and isinstance(job, Conversation):  # not at each token
                 self.images.saved(hashes_of(job))
         if self._writer:
             self._writer.add(jobs)

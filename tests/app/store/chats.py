@@ -36,7 +36,8 @@ small = st.integers(0, 2**31)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 # As they are stored: without a path.
 hashes = st.integers(0, 3).map(lambda number: f"{number:064x}")
-images = st.builds(Image, texts, st.just(""), hashes, small, small, small)
+sides = st.integers(1, 131_072)
+images = st.builds(Image, texts, st.just(""), hashes, sides, sides, small)
 messages = st.builds(
     Message,
     st.just("user"),

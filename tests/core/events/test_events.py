@@ -36,7 +36,9 @@ def sample(kind: type) -> typing.Any:
         return SAMPLES[kind]
     values = {}
     for field in msgspec.structs.fields(kind):
-        if field.type in SAMPLES:
+        if typing.get_origin(field.type) is typing.Annotated:  # with bounds that the sample is within
+            values[field.name] = SAMPLES[typing.get_args(field.type)[0]]
+        elif field.type in SAMPLES:
             values[field.name] = SAMPLES[field.type]
         elif isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             values[field.name] = sample(field.type)
