@@ -18,10 +18,10 @@ from core.origins.computing import follows, is_share, solves
 from core.origins.counts import as_count
 from core.origins.index import Index
 from core.origins.lexicon import ABBREVIATED, COUNTED, DECIMAL_MARKS, TELLING
-from core.origins.names import Name, names
+from core.origins.names import Name, Tokens, names
 from core.origins.numerals import ONES, is_ordinal
 from core.origins.parts import Part, quotations
-from core.origins.quantities import Quantity, is_list_marker, quantities
+from core.origins.quantities import Quantities, Quantity, is_list_marker, quantities
 from core.origins.references import NUMBERED, SIGN, as_reference
 from core.origins.standing import (
     Read,
@@ -62,6 +62,8 @@ _GROUPED = re.compile(
     r"(?:0[1-9]\d{1,4}(?:[ \u00a0/-]\d{2,8}){2}|0[1-9]\d{2,4}[ \u00a0/-]\d{3,8}"
     r"|0800[ \u00a0/-]\d{3,8}(?:[ \u00a0/-]\d{2,5})?))(?![^\W_]|[.,:]\d|[ \u00a0]\d)"
 )
+# What every match of the patterns above and of `_STRUCTURE` has.
+_NOT_WORDS = re.compile(r"[\d`@<]|\]\(|https?:|www\.", re.I)
 # A range, whose first number has the unit of the second one.
 _TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
 # Figures of units and calendars that need no source.
@@ -132,8 +134,9 @@ class FactFinder:
         self._ordinary: dict[str, None] = {}
         self._known: dict[str, tuple[FactState, Place | None] | None] = {}
         self._computed: dict[str, None] = {}  # keys of such facts
+        self._numbers, self._tokens = Quantities(), Tokens()
         self._asked_in = ""
-        self._hear(question)
+        self.hear(question)
         self._asked_in = self._language
         self._languages = dict.fromkeys(TELLING, 0)
 
@@ -144,28 +147,34 @@ class FactFinder:
     def restore(self, saved: Saved) -> None:
         """Forget everything after `saved`."""
         self._languages = dict(zip(TELLING, saved.languages))
+        self._language = self._most_heard
         while len(self._ordinary) > saved.ordinary:
             self._ordinary.popitem()
         while len(self._computed) > saved.computed:
             self._computed.popitem()
 
-    def _hear(self, text: str) -> None:
+    def hear(self, text: str) -> None:
+        """Count the words of the next text that tell its language, and note those in lower case."""
+        ordinary, languages = self._ordinary, self._languages
         for word in _LETTERS.findall(text):
-            if word.islower():
-                self._ordinary.setdefault(word)
-            for language in _TELLS.get(word.lower(), ()):
-                self._languages[language] += 1
+            lower = word.lower()
+            if lower == word and lower.islower():
+                ordinary.setdefault(lower)
+            if lower in _TELLS:
+                for language in _TELLS[lower]:
+                    languages[language] += 1
+        self._language = self._most_heard
 
     @property
-    def _language(self) -> str:
-        """Of the answer so far, or of the question."""
+    def _most_heard(self) -> str:
+        """The language of the answer so far, or of the question."""
         if any(self._languages.values()):
             return max(self._languages, key=lambda each: self._languages[each])
         return self._asked_in
 
-    def add(self, part: Part) -> list[Fact]:
-        """Facts of the next part, in order."""
-        self._hear(part.text)
+    def add(self, part: Part, heard: int = 0) -> list[Fact]:
+        """Facts of the next part, in order. `heard`: its characters that `hear` was given."""
+        self.hear(part.text[heard:])
         found = sorted(self._found(part))
         facts: list[Fact] = []
         end = -1
@@ -192,7 +201,27 @@ class FactFinder:
 
     def _found(self, part: Part) -> Iterator[Found]:
         text = part.text
-        taken = [match.span() for match in _STRUCTURE.finditer(text)]
+        if part.kind != "code":
+            yield from self._quotations(text)
+        taken: list[tuple[int, int]] = []
+        if _NOT_WORDS.search(text):
+            yield from self._identifiers(part, taken)
+        for quantity in self._quantities(text):
+            if not _overlaps(taken, quantity.start, quantity.end) and self._is_fact(quantity, part):
+                taken.append((quantity.start, quantity.end))
+                kind: FactKind = "date" if quantity.kind in ("date", "time") else quantity.kind  # type: ignore[assignment]
+                sign = "-" if quantity.is_negative else ""
+                key = f"{kind} {sign}{quantity.values[0]} {quantity.unit}".rstrip()
+                yield Found(quantity.start, quantity.end, kind, key, quantity)
+        for name in names(part, self._tokens.of(text), self._language, self._is_ordinary):
+            if not _overlaps(taken, name.start, name.end):
+                yield Found(name.start, name.end, "name", "name " + " ".join(name.tokens).lower(), name)
+
+    @staticmethod
+    def _identifiers(part: Part, taken: list[tuple[int, int]]) -> Iterator[Found]:
+        """Identifiers of a part. `taken` gets their ranges, and those of the part's structure."""
+        text = part.text
+        taken += [match.span() for match in _STRUCTURE.finditer(text)]
         if part.kind == "heading" and (match := _HEADING_NUMBER.match(text)):
             taken.append(match.span())
         expected = 1
@@ -200,8 +229,6 @@ class FactFinder:
             if int(match[1]) == expected:
                 taken.append(match.span())
                 expected += 1
-        if part.kind != "code":
-            yield from self._quotations(text)
         for match in _GROUPED.finditer(text):
             if not _overlaps(taken, *match.span()):
                 taken.append(match.span())
@@ -211,22 +238,12 @@ class FactFinder:
             if not _overlaps(taken, *match.span()) and (each := _identifier(match)) is not None:
                 taken.append(match.span())
                 yield each
-        for quantity in self._quantities(text):
-            if not _overlaps(taken, quantity.start, quantity.end) and self._is_fact(quantity, part):
-                taken.append((quantity.start, quantity.end))
-                kind: FactKind = "date" if quantity.kind in ("date", "time") else quantity.kind  # type: ignore[assignment]
-                sign = "-" if quantity.is_negative else ""
-                key = f"{kind} {sign}{quantity.values[0]} {quantity.unit}".rstrip()
-                yield Found(quantity.start, quantity.end, kind, key, quantity)
-        for name in names(part, self._language, self._is_ordinary):
-            if not _overlaps(taken, name.start, name.end):
-                yield Found(name.start, name.end, "name", "name " + " ".join(name.tokens).lower(), name)
 
     def _quantities(self, text: str) -> Iterator[Quantity]:
         """Quantities of a part; the first number of a range has the unit of the second one."""
         found = [
             as_count(text, as_reference(text, each))
-            for each in quantities(text, marks=DECIMAL_MARKS.get(self._language, ",."))
+            for each in self._numbers.of(text, DECIMAL_MARKS.get(self._language, ",."))
         ]
         for each, behind in zip_longest(found, found[1:]):
             if (

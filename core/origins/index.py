@@ -69,15 +69,21 @@ class Index:
         # First letters of the words in their case, and the numbers of these words in the text: of all words,
         # and without short ones in lower case. Texts once the index is complete.
         self.initials: list[tuple[str, Sequence[int]]] = []
-        # Letters and digits of `folded`.
-        self.squeezed = ""
+        # The text in lower case, as long as it is, and its letters and digits.
+        self.folded = self.squeezed = ""
+        # Whether times of day are written without a colon: 0725.
+        self.has_clock = False
         self._letters: list[str] = []
+        self._longer_letters: list[str] = []
         # Numbers with a fraction of one or two digits, by its mark.
         self._fractions = {",": 0, ".": 0}
         self._longer = array("i")
+        self._folded: list[str] = []
         self._squeezed: list[str] = []
         # By value, by (unit, is negative): where such a quantity begins and ends, ascending.
         self.values: dict[str, dict[tuple[str, bool], tuple[array[int], array[int]]]] = {}
+        # By month (2 digits): year or nothing, begin and end of the dates of that month, ascending.
+        self.months: dict[str, list[tuple[str, int, int]]] = {}
         self._pending = words(text)
         self._scanned = False
         self._read_to = 0
@@ -104,13 +110,14 @@ class Index:
             self._automaton = Automaton(self.sequence)
         elif self._read_to < len(self.text):
             self._add_quantities()
-        elif self._automaton.extend(_SLICE_WORDS):
-            every = "".join(self._letters)
-            longer = "".join([every[at] for at in self._longer])
+        elif not self.initials:
+            every, longer = "".join(self._letters), "".join(self._longer_letters)
             self.initials = [(every, range(len(every))), (longer, self._longer)]
-            self.squeezed = "".join(self._squeezed)
-            self._letters, self._squeezed = [], []
-            self.complete = True
+        elif self._folded:
+            self.folded, self.squeezed = "".join(self._folded), "".join(self._squeezed)
+            self._letters, self._longer_letters, self._folded, self._squeezed = [], [], [], []
+        else:
+            self.complete = self._automaton.extend(_SLICE_WORDS)
 
     def _add(self, word: Word) -> None:
         number = self.ids.get(word.key)
@@ -126,6 +133,7 @@ class Index:
             self._fractions[fraction[1]] += 1
         if letter.isupper() or word.end - word.start > 3:
             self._longer.append(len(self.sequence))
+            self._longer_letters.append(letter)
         self.where[number].append(len(self.sequence))
         self.sequence.append(number)
         self.starts.append(word.start)
@@ -137,6 +145,9 @@ class Index:
         if most < end:
             end = self.text.rfind("\n", start, most) + 1 or self.text.rfind(" ", start, most) + 1 or most
         for found in quantities(self.text, start, end, marks=self.marks):
+            if found.kind == "date":
+                year, _, rest = found.values[0].replace("--", "-", 1).partition("-")
+                self.months.setdefault(rest[:2], []).append((year, found.start, found.end))
             is_marker = is_list_marker(self.text, found)
             named = found if is_marker else as_reference(self.text, found)
             if named is not found:
@@ -149,7 +160,9 @@ class Index:
         for value, first, last in headings(self.text, start, end):
             self._add_value(value, ("", False), first, last)
         piece = self.text[start:end]
-        self._squeezed.append(_NO_LETTERS.sub("", _folded(piece)))
+        self._folded.append(_folded(piece))
+        self._squeezed.append(_NO_LETTERS.sub("", self._folded[-1]))
+        self.has_clock = self.has_clock or _CLOCK.search(self.text, start, end) is not None
         self.names_scale = self.names_scale or _SCALE_NOTE.search(piece) is not None
         self._read_to = end
 
@@ -172,16 +185,6 @@ class Index:
     def vocabulary(self) -> str:
         """All words, one a line."""
         return "\n".join(self.ids)
-
-    @cached_property
-    def has_clock(self) -> bool:
-        """Whether times of day are written without a colon: 0725."""
-        return _CLOCK.search(self.text) is not None
-
-    @cached_property
-    def folded(self) -> str:
-        """The text in lower case, as long as it is."""
-        return _folded(self.text)
 
     @property
     def automaton(self) -> Automaton:

@@ -8,7 +8,7 @@ capitalised words in a row, capitals inside a word and abbreviations are names t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from core.origins.lexicon import (
@@ -61,61 +61,71 @@ class Name(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A word of letters, and whether a sentence or a label begins with it or it is part of a label."""
+    """A word of letters. `first`: a sentence begins with it. `ordinary`: it is in no name."""
 
     text: str
     start: int
     end: int
     first: bool
-    label: bool
+    ordinary: bool
 
 
-def names(part: Part, language: str, is_ordinary: Callable[[str], bool]) -> Iterator[Name]:
-    """Names of a part, in order. `is_ordinary`: whether a word is also written in lower case."""
+class Tokens:
+    """The words of a text that grows: only those at its end are read again."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._kept: list[Token] = []
+
+    def of(self, text: str) -> list[Token]:
+        """The words of `text`."""
+        if not text.startswith(self._text):
+            self._kept = []
+        self._text = text
+        last = self._kept[-1] if self._kept else None
+        found: list[Token] = []
+        for match in _TOKEN.finditer(text, last.end if last else 0):
+            last = _token(text, match, last)
+            # Letters may follow its last point, hyphen or letter.
+            (self._kept if last.end + 2 <= len(text) else found).append(last)
+        return [*self._kept, *found]
+
+
+def _token(text: str, match: re.Match[str], last: Token | None) -> Token:
+    word = match.group()
+    if not (_is_capitalised(word) or word in CONNECTORS):
+        return Token(word, *match.span(), False, True)
+    if last is None:
+        return Token(word, *match.span(), True, False)
+    between = text[last.end : match.start()]
+    if between == ". " and _is_abbreviated(text, last):
+        return Token(word, *match.span(), False, False)
+    first = _ENDS.search(between) is not None or _OPENS.search(between) is not None
+    return Token(word, *match.span(), first, False)
+
+
+def names(
+    part: Part, tokens: Iterable[Token], language: str, is_ordinary: Callable[[str], bool]
+) -> Iterator[Name]:
+    """Names of a part with these words, in order. `is_ordinary`: whether a word is also in lower case."""
     if part.kind in ("code", "rule"):
         return
+    label_end = len(part.text) if part.kind in ("heading", "row") else _label_end(part.text)
     run: list[Token] = []
-    for token in _tokens(part):
-        if token is None:
-            if run:
-                yield from _name(run, language, is_ordinary)
-                run = []
-            continue
-        if run and not _joins(part.text[run[-1].end : token.start], token):
-            yield from _name(run, language, is_ordinary)
+    for token in tokens:
+        if run and (token.ordinary or not _joins(part.text[run[-1].end : token.start], token)):
+            yield from _name(run, label_end, language, is_ordinary)
             run = []
-        if run or token.text not in CONNECTORS:
+        if not token.ordinary and (run or token.text not in CONNECTORS):
             run.append(token)
-    yield from _name(run, language, is_ordinary)
+    yield from _name(run, label_end, language, is_ordinary)
 
 
-def _tokens(part: Part) -> Iterator[Token | None]:
-    """The capitalised words and connectors; None for any other words."""
-    text = part.text
-    label_end = len(text) if part.kind in ("heading", "row") else _label_end(text)
-    last = None
-    for match in _TOKEN.finditer(text):
-        word = match.group()
-        if not (_is_capitalised(word) or word in CONNECTORS):
-            last = match
-            yield None
-            continue
-        between = text[last.end() if last else 0 : match.start()]
-        if last is None:
-            first = True
-        elif between == ". " and _is_abbreviated(text, last):
-            first = False
-        else:
-            first = _ENDS.search(between) is not None or _OPENS.search(between) is not None
-        yield Token(word, *match.span(), first, match.start() < label_end)
-        last = match
-
-
-def _is_abbreviated(text: str, word: re.Match[str]) -> bool:
+def _is_abbreviated(text: str, word: Token) -> bool:
     """Whether a point behind `word` ends no sentence; the M of 5M is a unit."""
-    if text[word.start() - 1 : word.start()].isdigit():
+    if text[word.start - 1 : word.start].isdigit():
         return False
-    return (len(word.group()) == 1 and word.group().isupper()) or word.group().lower() in ABBREVIATED
+    return (len(word.text) == 1 and word.text.isupper()) or word.text.lower() in ABBREVIATED
 
 
 def _label_end(text: str) -> int:
@@ -137,7 +147,9 @@ def _joins(between: str, token: Token) -> bool:
     return not token.first and between in (" ", "\u00a0", ". ", " & ", "-", "’", "'", " **", "** ")
 
 
-def _name(run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -> Iterator[Name]:
+def _name(
+    run: list[Token], label_end: int, language: str, is_ordinary: Callable[[str], bool]
+) -> Iterator[Name]:
     while run and run[-1].text in CONNECTORS:
         run = run[:-1]
     while run and _is_dropped(run[0], run, language, is_ordinary):
@@ -154,7 +166,7 @@ def _name(run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -
     inner = any(_has_inner_capital(each.text) for each in named)
     if language == "de" and not inner and len(run) < 2:
         return
-    if run[0].label and not _is_label_name(run, named, language, is_ordinary):
+    if run[0].start < label_end and not _is_label_name(run, named, language, is_ordinary):
         return
     if run[0].first and len(run) == 1 and not inner:
         return

@@ -12,8 +12,10 @@ from core.origins.runs import UnitKind
 
 PartKind = Literal["text", "heading", "item", "row", "code", "rule"]
 
-# A longer line is several parts, so that a growing one is not read again and again.
+# A longer line is several parts, so that a growing one is not read again and again; but for the last one
+# none is shorter than half of it.
 _LONGEST = 800
+LEAST = _LONGEST // 2
 _SENTENCE_ENDS = (". ", "? ", "! ", "。", " ")
 # Kinds of the further parts of a line.
 _CONTINUED: dict[PartKind, PartKind] = {"row": "row", "code": "code", "heading": "heading", "rule": "rule"}
@@ -28,6 +30,7 @@ _QUOTATION = re.compile(
     r"|『([^』\n]{1,600})』|(?<!\w)\"(?! )([^\"\n]{1,600})(?<! )\"(?!\w)"
     r"|(?<!\w)[‘'](?! )([^‘’'\n]{1,600})[’'](?!\w)"
 )
+_QUOTATION_MARK = re.compile(r"[“”„«»「」『』\"]|(?<!\w)[‘']")
 
 
 class Part(Struct, frozen=True):
@@ -36,6 +39,14 @@ class Part(Struct, frozen=True):
     text: str
     start: int
     kind: PartKind
+
+    @property
+    def fixed_most(self) -> int:
+        """How many characters more text leaves in this part, with the same units."""
+        if self.kind in ("code", "rule"):
+            return 0
+        mark = _QUOTATION_MARK.search(self.text)
+        return min(LEAST, len(self.text) if mark is None else mark.start())
 
     @property
     def units(self) -> Iterator[tuple[int, int, UnitKind]]:
@@ -103,7 +114,7 @@ class Splitter:
         if end or len(text) <= most:
             return end
         for mark in _SENTENCE_ENDS:
-            if (found := text.rfind(mark, at + _LONGEST // 2, most)) >= 0:
+            if (found := text.rfind(mark, at + LEAST, most)) >= 0:
                 return found + len(mark)
         return most
 

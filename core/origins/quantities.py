@@ -114,12 +114,14 @@ def _beginnings() -> str:
 
 _QUANTITY = re.compile(
     rf"""
+    # Most characters are letters inside a word, and are rejected at once.
+    (?:(?<![^\W_])|(?=[\d€$£¥￥{KANJI}元令平昭午½¼¾⅓⅔⅛]))(?:
     (?=[\d{KANJI}元令平昭午])(?:{_JAPANESE})
   | (?=\d)(?:{_DIGITS})
   | (?=[\d€$£¥￥EUGCJA])(?:{_NUMERAL})
   | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})
   | (?<![^\W_])(?={_beginnings()})(?:{_LETTERS})
-  | (?P<vulgar>[½¼¾⅓⅔⅛])
+  | (?P<vulgar>[½¼¾⅓⅔⅛]))
     """,
     re.X | re.I,
 )
@@ -167,6 +169,41 @@ def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str 
         if found is not None:
             at = max(at, found.end)
             yield found
+
+
+# Characters behind a quantity that can change it, such as those of a unit.
+_REACH = 64
+
+
+class Quantities:
+    """The quantities of a text that grows: only those near its end are found again."""
+
+    def __init__(self) -> None:
+        self._text, self._marks = "", ""
+        self._kept: list[Quantity] = []
+        self._at = 0
+
+    def of(self, text: str, marks: str) -> list[Quantity]:
+        """All of `quantities(text, marks=marks)`."""
+        if marks != self._marks or not text.startswith(self._text):
+            self._kept, self._at = [], 0
+        self._text, self._marks = text, marks
+        found, at, changeable = list(self._kept), self._at, -1
+        while (match := _QUANTITY.search(text, at)) is not None:
+            each = _quantity(match, marks)
+            at = match.end() if each is None else max(match.end(), each.end)
+            if each is not None:
+                found.append(each)
+            if changeable < 0 and at + _REACH <= len(text):
+                self._at = at
+                if each is not None:
+                    self._kept.append(each)
+            elif changeable < 0:
+                changeable = match.start()
+        # One may begin with the two words before.
+        end = text.rfind(" ", 0, len(text.rstrip()) if changeable < 0 else changeable)
+        self._at = max(self._at, text.rfind(" ", 0, max(end, 0)) + 1)
+        return found
 
 
 # Unit of a number that numbers a line: "3." at its beginning.

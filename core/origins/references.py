@@ -7,6 +7,7 @@ whose values begin with `SIGN`. "No. 9" and the like also mean bare numbers.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -44,7 +45,7 @@ def as_reference(text: str, found: Quantity) -> Quantity:
     """The quantity of `text`, as a reference if it is one."""
     if found.is_negative or ("." in text[found.start : found.end].rstrip(".") and found.unit):
         return found
-    before = _BEFORE.search(text, max(0, found.start - _WINDOW), found.start)
+    before = _named_before(text[max(0, found.start - _WINDOW - 1) : found.start])
     if before is None:
         return found
     if before["sign"]:
@@ -63,6 +64,12 @@ def as_reference(text: str, found: Quantity) -> Quantity:
     if found.kind != "number" or found.unit or "." in literal or not literal.isdigit():
         return found
     return replace(found, values=(SIGN + literal, *found.values), parts=(), unit=NUMBERED)
+
+
+@lru_cache(maxsize=1 << 10)
+def _named_before(text: str) -> re.Match[str] | None:
+    """Cached, because a line that is being written is read again with each of its tokens."""
+    return _BEFORE.search(text, max(0, len(text) - _WINDOW))
 
 
 def headings(text: str, start: int, end: int) -> list[tuple[str, int, int]]:

@@ -119,21 +119,23 @@ class Matcher:
         units: Iterable[tuple[int, int, UnitKind]] = (),
         *,
         code: bool = False,
+        known: int = 0,
     ) -> None:
-        """Add the words of the next part, which begins at character `offset` of the answer.
+        """Add the words of a part, which begins at character `offset` of the answer, except for its first
+        `known` ones, which were added before.
 
         `units`: character ranges of the part, in order. A match does not lead into code or out of it.
         """
         if code != self._is_code:
             self.interrupt()
             self._is_code = code
-        at = len(self.starts)
+        at = len(self.starts) - known
         firsts, lasts = [word.start for word in part], [word.end for word in part]
         for start, end, kind in units:
             first, last = bisect_left(firsts, start), bisect_right(lasts, end) - 1
-            if first <= last:
+            if first <= last and last >= known:
                 (self._lines if kind == "line" else self._units).append(Unit(at + first, at + last, kind))
-        for word in part:
+        for word in part[known:]:
             self._add(word, offset)
 
     def _add(self, word: Word, offset: int) -> None:

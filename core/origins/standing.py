@@ -6,12 +6,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
-from core.origins.quantities import LIST_MARKER, MONTH, MONTHS, PART, Quantity, quantities
+from core.origins.quantities import LIST_MARKER, MONTH, MONTHS, PART, Quantity
 from core.origins.references import NUMBERED, SIGN, roman
 from core.origins.units import CURRENCIES, PHYSICAL, has_unit, same_unit, unit_of
 from core.origins.words import without_accents, words
@@ -201,12 +202,20 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
         for unit in ("", LIST_MARKER):
             starts, ends = index.values.get(str(int(day)), {}).get((unit, False), ([], []))
             for start, end in zip(starts[:_MOST_SPOTS], ends):
-                first = max(0, start - _UNIT_CHARACTERS)
-                for near in quantities(index.text, first, end + _UNIT_CHARACTERS):
-                    said = near.values[0].split("-")
-                    if near.kind == "date" and month in said[-2:] and year in ("", *said[:1]):
-                        return first_read([start], [end], read)
+                if _is_near_month(index, start, end, year, month):
+                    return first_read([start], [end], read)
     return NOWHERE
+
+
+def _is_near_month(index: Index, start: int, end: int, year: str, month: str) -> bool:
+    dates = index.months.get(month, [])
+    for at in range(bisect_left(dates, start - _UNIT_CHARACTERS, key=itemgetter(1)), len(dates)):
+        said, first, _ = dates[at]
+        if first > end + _UNIT_CHARACTERS:
+            return False
+        if year in ("", said):
+            return True
+    return False
 
 
 def _of_shared_day(what: Quantity, index: Index) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from core.origins.index import Index
 from core.origins.parts import Part, Splitter
 from core.origins.runs import Match, Matcher
 from core.origins.types import Fact, Origins, Place, Run, Source
-from core.origins.words import words
+from core.origins.words import Word, fixed_end, words
 
 Spans = Sequence[tuple[int, int]]
 
@@ -34,6 +34,9 @@ class Tracer:
         self._read = [None] * len(sources) if read is None else list(read)
         self._splitter = Splitter()
         self._matcher = Matcher(indexes)
+        # Of the open part, the words that no more text changes, which the matcher has, and where they end.
+        self._words: list[Word] = []
+        self._words_end = 0
         self._finder = FactFinder(indexes, question, earlier, self._read)
         self._facts: list[Fact] = []
         self._runs: list[Run] = []  # of the settled matches
@@ -57,23 +60,44 @@ class Tracer:
         self._matcher.interrupt()
 
     def _traced(self, part: Part) -> list[Fact]:
+        facts = self._look(part)
+        self._words, self._words_end = [], 0
+        return facts
+
+    def _look(self, part: Part) -> list[Fact]:
         if part.kind == "rule":
             return []
-        self._matcher.add(list(words(part.text)), part.start, part.units, code=part.kind == "code")
-        return self._finder.add(part)
+        self._match(part, [*self._words, *words(part.text, self._words_end)])
+        return self._finder.add(part, self._words_end)
+
+    def _match(self, part: Part, known: list[Word]) -> None:
+        code = part.kind == "code"
+        self._matcher.add(known, part.start, part.units, code=code, known=len(self._words))
+
+    def _advance(self, part: Part) -> None:
+        """Match the words of the open part that no more text changes."""
+        end = fixed_end(part.text, self._words_end, part.fixed_most)
+        if end > self._words_end:
+            known = [*self._words, *words(part.text, self._words_end, end)]
+            self._match(part, known)
+            self._finder.hear(part.text[self._words_end : end])
+            self._words, self._words_end = known, end
 
     @property
     def origins(self) -> Origins:
         """Origins of the text so far, equal to those of a text that ends here."""
         if not self._indexes:
             return Origins()
+        part = self._splitter.open()
+        if part is not None:
+            self._advance(part)
         settled = self._matcher.settled
         for match in self._matcher.matches[len(self._runs) : settled]:
             self._runs.append(self._open.get(match) or self._run(match))
         matcher, finder = self._matcher.save(), self._finder.save()
         facts = list(self._facts)
-        if (part := self._splitter.open()) is not None:
-            facts += self._traced(part)
+        if part is not None:
+            facts += self._look(part)
         self._matcher.interrupt()
         self._open = {
             match: self._open.get(match) or self._run(match) for match in self._matcher.matches[settled:]

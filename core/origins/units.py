@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # The first name is the canonical one. Names of letters are words; plurals and cases are listed.
 _UNITS = """
@@ -149,6 +150,7 @@ _LONG_NAMES = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 10)
 def names_unit(text: str) -> bool:
     """Whether a word of `text` is the name of a unit, or ends with one: Betriebsstunden."""
     return _LONG_NAMES.search(text) is not None or any(unit_of(f" {word}") for word in text.split())

@@ -59,9 +59,9 @@ class Word(NamedTuple):
     end: int
 
 
-def words(text: str, start: int = 0) -> Iterator[Word]:
-    """The words of `text` from the character `start` on, without list markers, link targets and tags."""
-    for match in _WORD.finditer(text, start):
+def words(text: str, start: int = 0, end: int | None = None) -> Iterator[Word]:
+    """The words of the characters `start` to `end` of `text`, without list markers, link targets and tags."""
+    for match in _WORD.finditer(text, start, len(text) if end is None else end):
         kind = match.lastgroup
         if kind == "word" or kind == "unspaced":
             yield Word(_plain(match.group()), match.start(), match.end())
@@ -69,6 +69,25 @@ def words(text: str, start: int = 0) -> Iterator[Word]:
             yield Word(_number(match), match.start(), match.end())
         elif kind == "sign" or kind == "symbol":
             yield Word(match.group().translate(_SAME), match.start(), match.end())
+
+
+# What a tag, or a link's target in an unspaced script, can begin with.
+_LONGEST_TAG = 14
+_LOOKED_BACK = 40
+
+
+def fixed_end(text: str, start: int, end: int) -> int:
+    """The last of the characters `start` to `end` behind which no more text changes the words before;
+    `start` without one.
+    """
+    for at in range(min(len(text) - 1, end), max(start, end - _LOOKED_BACK, len(text) - _LOOKED_BACK), -1):
+        before = text[at - 1]
+        if text[at] == " " and before.isalpha():
+            if "<" not in text[max(0, at - _LONGEST_TAG) : at]:
+                return at
+        elif before > "\u0e00" and is_unspaced(before) and is_unspaced(text[at]):
+            return start if "](" in text[:at] else at
+    return start
 
 
 def is_unspaced(key: str) -> bool:

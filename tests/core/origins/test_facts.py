@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.origins import Fact, Index, Source, trace
+from core.origins import Fact, Index, Source, Tracer, trace
 
 RULES = """# House rules of Lindenhof
 
@@ -308,6 +308,29 @@ def test_marks_of_thousands_are_those_of_the_documents_language(
     document = f"{language}: {writes} mm."
     assert marked(f"{language}: {writes} mm.", document) == []
     assert marked(f"{language}: {other} mm.", document) == [f"{other} mm"]
+
+
+_GROWING = (
+    '# 1. Notice of **Dr. Anna Keller**, <b class="x">Lindenhof</b>',
+    "The rent is 1 200 euros, not EUR 1 300, in [the rules](https://lindenhof.example/rules) twelve hundred "
+    "and fifty euros “until 1 March 2027, that is for 'two' years”, or `--rent 1250` from May 5, 2027 on",
+    '| Item | from 令和 7年4月 | <br > 5.5 m³ | "a b" |',
+    "- 実施:令和7年4月1日、残高:5612万4800円[規則](https://例え.jp/規則の文)を三十五分 twenty-\nfive cent",
+    "See sections 4.2, 4.3 and 7 of ISO 9001-2: +49 89 123-4567, $-3.5 million, 3 to 17 November 2026, USA",
+    "He read “the 'Anna Keller' rule and the 'World Health' rule once more” today",
+)
+
+
+@pytest.mark.parametrize("answer", _GROWING)
+def test_a_growing_answer_has_the_facts_of_its_text(answer: str) -> None:
+    """What is read again with the next token is all that it can change."""
+    index = Index(RULES)
+    index.build()
+    sources = [Source("rules.md", RULES)]
+    tracer = Tracer(sources, [index])
+    for end in range(1, len(answer) + 1):
+        tracer.extend(answer[end - 1 : end])
+        assert tracer.origins == trace(answer[:end], sources, [index]), answer[:end]
 
 
 def test_further_places_of_a_run_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
