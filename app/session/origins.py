@@ -120,8 +120,9 @@ def read_spans(sources: Sequence[ChatSource], reading: ReadingMap | None) -> lis
 class _Traced:
     """The answer of one turn while it is traced."""
 
-    def __init__(self, sources: tuple[ChatSource, ...]) -> None:
+    def __init__(self, sources: tuple[ChatSource, ...], question: str) -> None:
         self.sources = sources
+        self.question = question if sources else ""
         self.earlier: tuple[Origins, ...] = ()
         self.answer = Answer()
         self.reading: ReadingMap | None = None
@@ -153,6 +154,11 @@ class _Traced:
             format = self.answer.finished.effective.format
         self._format = format
         self._splitter = PartSplitter(format, self.answer.tools)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is indexed before the answer is traced."""
+        return (*(source.text for source in self.sources), self.question)
 
     @property
     def is_begun(self) -> bool:
@@ -246,11 +252,12 @@ class ChatOrigins:
                 kept[turn.id] = traced
                 continue
             unchanged = False
-            traced = _Traced(sources_of(chat.turns[: number + 1]))
+            turns = chat.turns[: number + 1]
+            traced = _Traced(sources_of(turns), question_of(turns))
             traced.take(turn.answer)
             kept[turn.id] = traced
         self._traced, self._turns = kept, chat.turns
-        texts = {source.text for traced in kept.values() for source in traced.sources}
+        texts = {text for traced in kept.values() for text in traced.texts}
         self._indexes = {text: index for text, index in self._indexes.items() if text in texts}
 
     @property
@@ -271,13 +278,13 @@ class ChatOrigins:
         for number, turn in enumerate(self._turns):
             traced = self._traced[turn.id]
             if traced.sources and (traced.is_behind or not traced.is_begun) and turn.answer.tokens:
-                if not self._build(traced.sources, end_s):
+                if not self._build(() if traced.is_begun else traced.texts, end_s):
                     return changed, False
                 if not traced.is_begun:
                     traced.earlier = tuple(earlier)
                     traced.begin(self._tracer(number, traced), turn.answer.reading)
                 if not traced.step(lambda: self._now() >= end_s):
-                    again = _Traced(traced.sources)
+                    again = _Traced(traced.sources, traced.question)
                     again.take(turn.answer)
                     self._traced[turn.id] = again
                     return changed, False
@@ -289,10 +296,10 @@ class ChatOrigins:
             earlier.append(traced.result.origins)
         return changed, True
 
-    def _build(self, sources: Sequence[ChatSource], end_s: float) -> bool:
-        """Build the indexes of `sources` until then. Returns whether all are complete."""
-        for source in sources:
-            index = self._indexes.setdefault(source.text, Index(source.text))
+    def _build(self, texts: Sequence[str], end_s: float) -> bool:
+        """Build the indexes of `texts` until then. Returns whether all are complete."""
+        for text in texts:
+            index = self._indexes.get(text) or self._indexes.setdefault(text, Index(text))
             if not index.build(max(0.0, end_s - self._now())):
                 return False
         return True
@@ -302,7 +309,7 @@ class ChatOrigins:
         return Tracer(
             [Source(source.name, source.text) for source in traced.sources],
             [self._indexes[source.text] for source in traced.sources],
-            question_of(turns),
+            self._indexes[traced.question],
             earlier=traced.earlier,
             read=read_spans(traced.sources, turns[-1].answer.reading),
         )

@@ -121,12 +121,11 @@ class FactFinder:
     """
 
     def __init__(
-        self, indexes: Sequence[Index], question: str, earlier: Sequence[Origins], read: Sequence[Read]
+        self, indexes: Sequence[Index], question: Index, earlier: Sequence[Origins], read: Sequence[Read]
     ) -> None:
         self._indexes = indexes
         self._read = read
-        self._question = Index(question)
-        self._question.build()
+        self._question = question
         self._earlier = {
             fact.key: fact.state for origins in earlier for fact in origins.facts if fact.place is None
         }
@@ -135,10 +134,7 @@ class FactFinder:
         self._known: dict[str, tuple[FactState, Place | None] | None] = {}
         self._computed: dict[str, None] = {}  # keys of such facts
         self._numbers, self._tokens = Quantities(), Tokens()
-        self._asked_in = ""
-        self.hear(question)
-        self._asked_in = self._language
-        self._languages = dict.fromkeys(TELLING, 0)
+        self._language = self._most_heard
 
     def save(self) -> Saved:
         """The state between two parts."""
@@ -170,7 +166,7 @@ class FactFinder:
         """The language of the answer so far, or of the question."""
         if any(self._languages.values()):
             return max(self._languages, key=lambda each: self._languages[each])
-        return self._asked_in
+        return self._question.language
 
     def add(self, part: Part, heard: int = 0) -> list[Fact]:
         """Facts of the next part, in order. `heard`: its characters that `hear` was given."""
@@ -289,7 +285,7 @@ class FactFinder:
     def _is_ordinary(self, word: str) -> bool:
         if word in self._ordinary:
             return True
-        return any(index.ids.get(word) in index.lower for index in self._indexes)
+        return any(index.ids.get(word) in index.lower for index in (self._question, *self._indexes))
 
     # ---- looking up
 

@@ -167,14 +167,20 @@ class Index:
         self._read_to = end
 
     @cached_property
+    def language(self) -> str:
+        """The language that most words tell, a key of `TELLING`; empty without such words."""
+        return max(TELLING, key=self._telling) if any(map(self._telling, TELLING)) else ""
+
+    def _telling(self, language: str) -> int:
+        return sum(self.count(word) for word in TELLING[language])
+
+    @cached_property
     def marks(self) -> str:
         """Marks of decimal fractions: those of the text's language, both if the text also has others."""
-        counts = {
-            language: sum(self.count(word) for word in telling) for language, telling in TELLING.items()
-        }
-        language = max(counts, key=lambda each: counts[each])
-        mark = DECIMAL_MARKS[language]
-        return mark if counts[language] >= _LEAST_TELLING and not self._fractions[",."[mark == ","]] else ",."
+        if not self.language or self._telling(self.language) < _LEAST_TELLING:
+            return ",."
+        mark = DECIMAL_MARKS[self.language]
+        return ",." if self._fractions[",."[mark == ","]] else mark
 
     def _add_value(self, value: str, key: tuple[str, bool], start: int, end: int) -> None:
         starts, ends = self.values.setdefault(value, {}).setdefault(key, (array("i"), array("i")))

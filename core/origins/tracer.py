@@ -21,14 +21,17 @@ class Tracer:
         self,
         sources: Sequence[Source],
         indexes: Sequence[Index],
-        question: str = "",
+        question: str | Index = "",
         *,
         earlier: Sequence[Origins] = (),
         read: Sequence[Spans | None] | None = None,
     ) -> None:
+        if isinstance(question, str):
+            question = Index(question)
+            question.build()
         if len(sources) != len(indexes):
             raise ValueError(f"{len(sources)} sources have {len(indexes)} indexes. Each needs its own.")
-        if not all(index.complete for index in indexes):
+        if not all(index.complete for index in (*indexes, question)):
             raise RuntimeError("An index is not complete. Call build() until it returns True.")
         self._indexes = indexes
         self._read = [None] * len(sources) if read is None else list(read)
@@ -136,7 +139,7 @@ def trace(
     answer: str,
     sources: Sequence[Source],
     indexes: Sequence[Index],
-    question: str = "",
+    question: str | Index = "",
     *,
     earlier: Sequence[Origins] = (),
     read: Sequence[Spans | None] | None = None,
@@ -145,7 +148,7 @@ def trace(
     """Origins of `answer`, Markdown, in `sources`; none without sources.
 
     - `indexes`: a complete one for each source, in the same order.
-    - `question`: what the user wrote, all messages of the chat up to this answer.
+    - `question`: what the user wrote, all messages of the chat up to this answer, or its complete index.
     - `earlier`: origins of the chat's earlier answers, oldest first. Their facts keep their state.
     - `read`: for each source the character ranges that were read, ascending; None: all of it.
     - `left_out`: ranges of the answer without origins, ascending: typed edits.
