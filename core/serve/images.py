@@ -40,7 +40,7 @@ _KNOWN = 256
 _DATA = re.compile(r"data:(?:image/)?(?P<kind>[\w.+-]*)[^,]{0,200}?;base64,", re.IGNORECASE)
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
-_PREFIX = "draftlight-images-"
+_PREFIX = "draftlight-served-images-"
 _SEND = "Send the image itself as base64"
 
 

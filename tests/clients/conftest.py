@@ -1,4 +1,6 @@
-"""A real server in a process of its own, with the starter model and a key, and the clients' environments.
+"""Two real servers in processes of their own, with a key, and the clients' environments.
+
+One has the starter model, the other a tiny random model that sees.
 
 `make test-clients` makes the environments in the folder `CLIENTS_ENVIRONMENTS` from the lock files here and
 runs these tests; they are not among `make test`.
@@ -13,10 +15,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
+
+from tests.core.seeing import write_seeing_model
 
 HERE = Path(__file__).parent
 JAVASCRIPT = HERE / "js" / "javascript_client.mjs"
@@ -25,10 +30,11 @@ _PROGRAM_S = 1500
 
 
 class Server(Struct, frozen=True):
-    """`base` ends in /v1."""
+    """`base` ends in /v1, and so does `sees`, the address of the model that sees."""
 
     base: str
     key: str
+    sees: str
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,9 +55,17 @@ def environments() -> Path:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
-    key = folder / "key"
-    command = [sys.executable, "-m", "core.cli", "serve", "--model", "starter", "--port", "0", "--quiet"]
-    log = (folder / "log").open("w")
+    write_seeing_model(folder / "sees")
+    with _served(folder, "starter") as base, _served(folder, folder / "sees") as sees:
+        yield Server(base, (folder / "key").read_text().strip(), sees)
+
+
+@contextmanager
+def _served(folder: Path, model: str | Path) -> Iterator[str]:
+    """The address of a server with `model`, and with the key in `folder`."""
+    key, told = folder / "key", folder / f"log of {Path(model).name}"
+    command = [sys.executable, "-m", "core.cli", "serve", "--model", model, "--port", "0", "--quiet"]
+    log = told.open("w")
     child = subprocess.Popen([*command, "--key-file", key], stdout=subprocess.PIPE, stderr=log, text=True)
     assert child.stdout is not None
     # Nothing is said for ever if it does not come up.
@@ -59,16 +73,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     giving_up.start()
     try:
         base = child.stdout.readline().strip()
-        assert base, (folder / "log").read_text()
+        assert base, told.read_text()
         giving_up.cancel()
-        yield Server(base, key.read_text().strip())
+        yield base
     finally:
         giving_up.cancel()
         child.terminate()
         status = child.wait(30)
         child.stdout.close()
         log.close()
-    assert status == 0, (folder / "log").read_text()
+    assert status == 0, told.read_text()
 
 
 class Clients:
@@ -98,6 +112,7 @@ class Clients:
             "PYTHONPATH": str(HERE / "loopback"),
             "CLIENTS_STRAYS": str(strays),
             "CLIENTS_BASE": self._server.base,
+            "CLIENTS_SEES": self._server.sees,
             "CLIENTS_KEY": self._server.key,
             # What would send figures, or fetch prices.
             "DO_NOT_TRACK": "1",

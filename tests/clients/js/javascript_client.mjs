@@ -7,6 +7,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, run, setTracingDisabled, tool } from "@openai/agents";
 import { generateText, Output, stepCountIs, streamText, tool as aiTool } from "ai";
 import assert from "node:assert/strict";
+import { deflateSync } from "node:zlib";
 import OpenAI from "openai";
 import { z } from "zod";
 
@@ -91,7 +92,69 @@ async function case_ai_sdk() {
   }
 }
 
-for (const test of [case_openai, case_ai_sdk, case_anthropic_tool_runner, case_langchain, case_openai_agents]) {
+// A PNG of 40 x 24 pixels, of which the model that sees makes 15 rows; two tokens are around them.
+function image() {
+  const crc = (data) => {
+    let sum = ~0;
+    for (const byte of data) for (let bit = (sum ^= byte, 0); bit < 8; bit++) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+    return ~sum >>> 0;
+  };
+  const chunk = (kind, data) => {
+    const body = Buffer.concat([Buffer.from(kind), data]), ends = [Buffer.alloc(4), Buffer.alloc(4)];
+    ends[0].writeUInt32BE(data.length), ends[1].writeUInt32BE(crc(body));
+    return Buffer.concat([ends[0], body, ends[1]]);
+  };
+  const head = Buffer.from([0, 0, 0, 40, 0, 0, 0, 24, 8, 2, 0, 0, 0]);
+  const row = Buffer.from([0, ...Array(120).keys()]);
+  const rows = deflateSync(Buffer.concat(Array(24).fill(row)));
+  const start = Buffer.from([137, 80, 78, 71, 13, 10, 26, 10]);
+  return Buffer.concat([start, chunk("IHDR", head), chunk("IDAT", rows), chunk("IEND", Buffer.alloc(0))]);
+}
+const sees = process.env.CLIENTS_SEES, words = "What is it?", more = 17;
+const data = image().toString("base64"), url = `data:image/png;base64,${data}`;
+
+async function case_openai_image() {
+  const client = new OpenAI({ baseURL: sees, apiKey: key, maxRetries: 0 });
+  const ask = (content) => client.chat.completions.create({ model: "sees", max_tokens: 4, messages: [{ role: "user", content }] });
+  const parts = [{ type: "text", text: words }, { type: "image_url", image_url: { url } }];
+  const [plain, seen] = [await ask(words), await ask(parts)];
+  assert.equal(seen.usage.prompt_tokens, plain.usage.prompt_tokens + more);
+  const content = [{ type: "input_text", text: words }, { type: "input_image", image_url: url, detail: "auto" }];
+  const response = await client.responses.create({ model: "sees", max_output_tokens: 4, input: [{ role: "user", content }] });
+  assert.equal(response.usage.input_tokens, seen.usage.prompt_tokens);
+  await assert.rejects(openai.chat.completions.create({ model, messages: [{ role: "user", content: parts }] }),
+    (error) => error.code === "model_does_not_see" && error.param === "messages[0].content[1]");
+}
+
+async function case_anthropic_image() {
+  const client = new Anthropic({ baseURL: sees.replace(/\/v1$/, ""), apiKey: key, maxRetries: 0 });
+  const block = { type: "image", source: { type: "base64", media_type: "image/png", data } };
+  const count = async (content) => {
+    const asked = { model: "sees", messages: [{ role: "user", content }] };
+    const { usage } = await client.messages.create({ ...asked, max_tokens: 4 });
+    const { input_tokens } = await client.messages.countTokens(asked);
+    assert.equal(input_tokens, usage.input_tokens + usage.cache_read_input_tokens);
+    return input_tokens;
+  };
+  assert.equal(await count([block, { type: "text", text: words }]), (await count(words)) + more);
+}
+
+async function case_ai_sdk_image() {
+  const ours = { baseURL: sees, apiKey: key };
+  const openaiOfAi = createOpenAI(ours);
+  const models = [createOpenAICompatible({ ...ours, name: "draftlight" })("sees"), openaiOfAi.chat("sees"),
+    openaiOfAi.responses("sees"), createAnthropic(ours)("sees")];
+  for (const each of models) {
+    const count = async (content) => (await generateText({ model: each, maxRetries: 0, maxOutputTokens: 4,
+      messages: [{ role: "user", content }] })).usage.inputTokens;
+    const plain = await count(words);
+    const parts = [{ type: "text", text: words }, { type: "image", image: image() }];
+    assert.equal(await count(parts), plain + more, each.provider);
+    await assert.rejects(count([{ type: "file", mediaType: "image/png", data: "bm8gaW1hZ2U=" }]), each.provider);
+  }
+}
+
+for (const test of [case_openai_image, case_anthropic_image, case_ai_sdk_image, case_openai, case_ai_sdk, case_anthropic_tool_runner, case_langchain, case_openai_agents]) {
   let problem = "";
   try {
     await test();

@@ -70,7 +70,7 @@ def block(data: str) -> dict[str, Any]:
 
 
 def left_here() -> list[Path]:
-    return list(Path(tempfile.gettempdir()).glob(f"draftlight-images-{os.getpid()}-*"))
+    return list(Path(tempfile.gettempdir()).glob(f"draftlight-served-images-{os.getpid()}-*"))
 
 
 def png(width: int, height: int) -> str:
