@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
+from app.session.images import hashes_in, in_draft
 from app.store import schema, strings
 from app.store.database import ChecksumError, Database, checked, checksum, like, prefix_query, text_of
 from app.store.faults import UNREADABLE, EmptyStoreError, StoreError
@@ -51,6 +52,7 @@ TABLES = ("projects", "documents", "chats")
 # More than a person reads through.
 _MOST_HITS = 100
 _MOST_ROWS = 600
+_UNSENT = -1  # the place of images that were not sent
 # Of a pasted text more is not searched for: SQLite limits the terms of a condition and the size of a pattern.
 _MOST_WORDS, _LONGEST_WORD = 32, 200
 # Characters of a document that are scanned for a word, and characters of the passage before and in all.
@@ -223,6 +225,18 @@ class ChatStore(Database):
         """Returns the keys of all rows of `TABLES`, readable or not."""
         return {(table, row_id) for table in TABLES for row_id in self.ids(table)}
 
+    def image_hashes(self) -> set[str]:
+        """Returns the hashes of the images of all chats."""
+        return self._hashes("SELECT chat, place, hash, sum FROM images")
+
+    def images_of(self, keys: Collection[Key]) -> set[str]:
+        """Returns the hashes of the images of those chats among `keys`."""
+        query = "SELECT chat, place, hash, sum FROM images WHERE chat = ?"
+        return set[str]().union(*(self._hashes(query, row_id) for table, row_id in keys if table == "chats"))
+
+    def _hashes(self, query: str, *values: str) -> set[str]:
+        return {text_of(checked(row)[2]) for row in self.connection.execute(query, values)}
+
     def has_turns(self, count: int) -> bool:
         """Returns whether all chats together have at least `count` turns."""
         found = self.connection.execute("SELECT count(*) FROM (SELECT 1 FROM turns LIMIT ?)", (count,))
@@ -239,6 +253,7 @@ class ChatStore(Database):
         """
         self.quick_check()
         try:
+            self.image_hashes()
             for head in [head for table in TABLES for head in self.heads(table)]:
                 proceed()
                 with contextlib.suppress(KeyError):  # deleted meanwhile
@@ -401,9 +416,13 @@ class ChatStore(Database):
             (*values, checksum(*values)),
         )
         old = before.turns if before else ()
-        self.connection.execute(
-            "DELETE FROM turns WHERE chat = ? AND place >= ?", (chat.id, len(chat.turns) if before else 0)
-        )
+        kept = len(chat.turns) if before else 0
+        self.connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat.id, kept))
+        if before is None or len(old) > kept:
+            self.connection.execute("DELETE FROM images WHERE chat = ? AND place >= ?", (chat.id, kept))
+        unsent = hashes_in(in_draft(chat))
+        if before is None or unsent != hashes_in(in_draft(before)):
+            self._write_images((chat.id, _UNSENT), unsent)
         for place, turn in enumerate(chat.turns):
             known = old[place] if place < len(old) else None
             if known is None or replace(turn, answer=known.answer) != known:
@@ -426,8 +445,17 @@ class ChatStore(Database):
             "INSERT INTO words (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, '')",
             (row, chat.name if place == 0 else "", turn.user.content, "\n".join(names)),
         )
+        self._write_images(key, hashes_in(version.user for version in turn.versions))
         self._write_blobs(key, blobs)
         self._write_answer(key, turn.answer)
+
+    def _write_images(self, key: tuple[str, int], hashes: Iterable[str]) -> None:
+        """Replaces the references of a turn, or of the messages that were not sent."""
+        self.connection.execute("DELETE FROM images WHERE chat = ? AND place = ?", key)
+        self.connection.executemany(
+            "INSERT INTO images VALUES (?, ?, ?, ?)",
+            [(*key, hash, checksum(*key, hash)) for hash in sorted(hashes)],
+        )
 
     def _write_blobs(self, key: tuple[str, int], blobs: Mapping[str, bytes]) -> None:
         self.connection.executemany(
@@ -459,6 +487,7 @@ class ChatStore(Database):
     def _delete(self, table: str, row_id: str) -> None:
         if table == "chats":  # in a damaged database they may be without it
             self.connection.execute("DELETE FROM turns WHERE chat = ?", (row_id,))
+            self.connection.execute("DELETE FROM images WHERE chat = ?", (row_id,))
         self.connection.execute(f"DELETE FROM {table} WHERE id = ?", (row_id,))
 
 

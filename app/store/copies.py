@@ -161,17 +161,20 @@ def _repaired(path: Path) -> Path:
 # ---- permanent deletion
 
 
-def erase(path: Path, keys: Collection[Key]) -> None:
+def erase(path: Path, keys: Collection[Key]) -> set[str]:
     """Rewrites the database at `path` without `keys`, as one file, if it has the bytes of an id.
 
-    Of a damaged database only what can be read whole is kept. Raises `OSError` or `sqlite3.Error`.
+    Of a damaged database only what can be read whole is kept. Returns the images of its chats that it knows.
+    Raises `OSError` or `sqlite3.Error`.
     """
-    log = path.with_name(f"{path.name}-wal")
-    content = path.read_bytes() + (log.read_bytes() if log.exists() else b"")
+    images: set[str] = set()
+    content = _content(path)
     if not any(row_id.encode() in content for _, row_id in keys):
-        return
+        return images
     try:
         with ChatStore(path, read_only=True) as store, replacing(path) as file:
+            with contextlib.suppress(*UNREADABLE):
+                images = store.images_of(keys)
             try:
                 _copy(store, Path(file.name))
                 _delete(Path(file.name), keys)
@@ -182,7 +185,7 @@ def erase(path: Path, keys: Collection[Key]) -> None:
                 _gather_readable(path, [store], Path(file.name), keys)
             _remove_sides(path)  # first, because a log that is left would be applied to the new file
     except OtherStoreError:
-        return
+        pass
     except (EmptyStoreError, *UNREADABLE) as error:
         if not is_damage(error):
             raise
@@ -191,6 +194,13 @@ def erase(path: Path, keys: Collection[Key]) -> None:
             _remove_sides(path)
         if not is_left:
             path.unlink()  # a row is in it, and nothing can be read
+    return images
+
+
+def _content(path: Path) -> bytes:
+    """Returns the bytes of a database and its log. Raises `OSError`."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.read_bytes() + (log.read_bytes() if log.exists() else b"")
 
 
 def _gather_readable(
@@ -268,14 +278,35 @@ class Backups:
                 if keys_of(stores) == keys_of(stores[:1]):
                     old.unlink(missing_ok=True)
 
-    def erase(self, keys: Collection[Key]) -> None:
-        """Deletes the rows with `keys` in all copies. Raises `OSError` or `sqlite3.Error`.
+    def erase(self, keys: Collection[Key]) -> set[str]:
+        """Deletes the rows with `keys` in all copies; returns the images of their chats.
 
-        What was set aside in place of a database may be a folder, a pipe or a link that leads nowhere.
+        Raises `OSError` or `sqlite3.Error`.
         """
+        return set[str]().union(*(erase(path, keys) for path in self._copies()))
+
+    def without_images(self, hashes: set[str]) -> set[str]:
+        """Returns those of `hashes` that no copy refers to. Raises `OSError` or `sqlite3.Error`.
+
+        A damaged copy refers to what is anywhere in its bytes: a reference is a row (chat, place, hash), so
+        short that it is never divided among pages. Others have hashes in pages that are free, too.
+        """
+        for path in self._copies() if hashes else ():
+            try:
+                with ChatStore(path, read_only=True) as store:
+                    hashes = hashes - store.image_hashes()
+            except (EmptyStoreError, OtherStoreError, *UNREADABLE) as error:
+                if not isinstance(error, OtherStoreError) and not is_damage(error):
+                    raise
+                content = _content(path)
+                hashes = {hash for hash in hashes if hash.encode() not in content}
+        return hashes
+
+    def _copies(self) -> Iterator[Path]:
+        """Yields all copies. What was set aside in place of a database may be a folder or a pipe."""
         for path in (*self.paths(), *self._database.parent.glob(f"{self._database.stem}-*.db")):
             if not obstacle_at(path):
-                erase(path, keys)
+                yield path
 
 
 def _number(path: Path) -> tuple[int, str]:

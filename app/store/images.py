@@ -29,12 +29,13 @@ from core.documents.client import ImageReading
 from core.documents.reading import opened_file, shown_text
 from core.errors import RequestError, reason_of
 from core.events import Image
-from core.system.files import TEMPORARY, open_regular, sync, sync_folder, write_atomic
+from core.system.files import TEMPORARY, FileTooLargeError, read_regular, sync, sync_folder, write_atomic
 from core.system.paths import shown
 from core.system.private import make_folder, opener
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _THUMBNAIL = ".png"
+_UNKNOWN = "unknown"
 _MOST_THUMBNAIL_BYTES = 4 * 1024 * 1024
 
 
@@ -49,7 +50,10 @@ class ImageFolder:
         self._is_temporary = folder is None
         self._lock = threading.Lock()
         self._writing: set[str] = set()  # names of temporary files
-        self.unsaved: frozenset[str] = frozenset()  # kept in this run, and not in a saved chat since
+        # `Library` asks `saved` only while there are some; read on any thread.
+        self.unsaved: set[str] = set()  # kept in this run, and not yet in a chat that was saved
+        self.held: dict[str, list[bytes | None]] = {}  # erased, with the bytes of both files
+        self._undoable: set[str] = set()
 
     @property
     def folder(self) -> Path:
@@ -86,7 +90,7 @@ class ImageFolder:
             started(reading)
             found, thumbnail = reading.with_thumbnail()
             with self._lock:  # first, so that no sweep takes it for an orphan
-                self.unsaved |= {found.hash}
+                self.unsaved.add(found.hash)
             write_atomic(folder / f"{found.hash}{_THUMBNAIL}", thumbnail)
             os.replace(folder / temporary, folder / found.hash)
             sync_folder(folder)
@@ -104,19 +108,14 @@ class ImageFolder:
 
     def path(self, hash: str) -> Path:
         """Returns where the image is, or would be; a path without a file if `hash` is not a hash."""
-        return self.folder / (hash if _HASH.fullmatch(hash) else "unknown")
+        return self.folder / (hash if _HASH.fullmatch(hash) else _UNKNOWN)
 
     def is_kept(self, hash: str) -> bool:
         return self.path(hash).is_file()
 
     def thumbnail(self, hash: str) -> bytes | None:
         """Returns a PNG of at most 320 x 320 pixels; None if it is missing or not ours."""
-        try:
-            with open_regular(self.path(hash).with_suffix(_THUMBNAIL)) as file:
-                data = file.read(_MOST_THUMBNAIL_BYTES + 1)
-        except OSError:
-            return None
-        return data if len(data) <= _MOST_THUMBNAIL_BYTES else None
+        return _read(self.path(hash).with_suffix(_THUMBNAIL), _MOST_THUMBNAIL_BYTES)
 
     def listed(self) -> Sequence[KeptImage]:
         """Returns all kept images with the bytes of both files, the largest first."""
@@ -133,23 +132,45 @@ class ImageFolder:
     # ---- for `Library`
 
     def saved(self, hashes: Iterable[str]) -> None:
-        """Notes that chats with these images are saved, or wait for it."""
+        """Notes that a chat with these images is saved, or waits for it. Those that were erased and held are
+        written again; where that fails they are missing, as the chat then shows.
+        """
         with self._lock:
-            self.unsaved -= frozenset(hashes)
+            for hash in hashes:
+                self.unsaved.discard(hash)
+                if files := self.held.get(hash):
+                    with contextlib.suppress(OSError):
+                        for path, data in zip(self._files(hash), files, strict=True):
+                            if data is not None and not path.exists():
+                                write_atomic(path, data)
+
+    def hold(self, hashes: Iterable[str]) -> None:
+        """Lets these images stay in memory when they are erased, and no others."""
+        with self._lock:
+            self._undoable, self.held = set(hashes), {}
 
     def erase(self, hashes: Iterable[str]) -> None:
-        """Removes images. Raises `OSError` at the first that cannot be removed."""
-        for hash in hashes:
-            path = self.path(hash)
-            path.unlink(missing_ok=True)
-            path.with_suffix(_THUMBNAIL).unlink(missing_ok=True)
+        """Removes those of the images that are not unsaved. Raises `OSError` if one cannot be removed."""
+        with self._lock:
+            for hash in hashes:
+                if hash in self.unsaved:
+                    continue
+                files = self._files(hash)
+                if hash in self._undoable and hash not in self.held:  # a failed attempt is repeated
+                    self.held[hash] = [_read(path, limits.MOST_IMAGE_BYTES) for path in files]
+                for path in files:
+                    path.unlink(missing_ok=True)
+
+    def _files(self, hash: str) -> tuple[Path, Path]:
+        """Returns the paths of an image and of its thumbnail. Not `path`, because the lock is held."""
+        image = (self._folder or Path()) / (hash if _HASH.fullmatch(hash) else _UNKNOWN)
+        return image, image.with_suffix(_THUMBNAIL)
 
     def remove_temporary(self) -> None:
-        """Removes the files that a killed process was keeping. Ignores errors."""
+        """Removes the files that a killed process was keeping, unless one is being kept. Ignores errors."""
         with self._lock:
-            writing = set(self._writing)
-        for left in self.folder.glob(f".*{TEMPORARY}"):
-            if left.name not in writing:
+            left_over = self._folder.glob(f".*{TEMPORARY}") if self._folder and not self._writing else ()
+            for left in left_over:
                 with contextlib.suppress(OSError):
                     left.unlink()
 
@@ -160,6 +181,14 @@ class ImageFolder:
             else strings.images_folder(shown(str(self.folder)), reason_of(error))
         )
         return StoreError(strings.image_not_kept(name), hint)
+
+
+def _read(path: Path, most_bytes: int) -> bytes | None:
+    """Returns the bytes of a file; None if it is missing, unreadable or longer."""
+    try:
+        return read_regular(path, most_bytes)
+    except (OSError, FileTooLargeError):
+        return None
 
 
 def _copy(source: Path | bytes, name: str, target: Path) -> None:

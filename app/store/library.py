@@ -103,12 +103,12 @@ class Library:
         self._folder = folder
         self._path = (folder or Path()) / _FILE
         self._lock: FileLock | None = None
-        self._preparing = threading.Lock()
+        self._preparing, self._referring = threading.Lock(), threading.Lock()
         self._stores: list[ChatStore] = []
         self._outdated = False  # the database could not be read when the stores were opened, or was replaced
         self._partial: frozenset[str] = frozenset()  # chats of a damaged database with missing turns
         self._checked = False
-        self._has_backup = False
+        self._has_backup = self.swept = False
         self.elsewhere = self.damaged = False
         self.problem: Problem | None = None
         self.notices: list[Problem] = []
@@ -143,7 +143,8 @@ class Library:
     def save(self, chat: Conversation) -> None:
         self.do({key_of(chat): chat})
 
-    def rewrite(self, chat: Conversation) -> None:
+    def rewrite(self, chat: Conversation, before: Conversation) -> None:
+        self.images.hold(hashes_of(before) - hashes_of(chat))
         if self._writer:
             self._writer.erase_earlier([key_of(chat)])
         self.save(chat)
@@ -165,13 +166,14 @@ class Library:
 
     def do(self, jobs: Mapping[Key, Job]) -> None:
         """Lets the writer carry out `jobs`."""
-        for job in jobs.values():
-            if self.images.unsaved and isinstance(job, Conversation):  # not at each token
-                self.images.saved(hashes_of(job))
-        if self._writer:
-            self._writer.add(jobs)
-        else:
-            self._memory.update(jobs)
+        with self._referring:  # an image is unsaved, waits or is stored at any time
+            if self._writer:
+                self._writer.add(jobs)
+            else:
+                self._memory.update(jobs)
+            for job in jobs.values() if self.images.unsaved or self.images.held else ():  # not at each token
+                if isinstance(job, Conversation):
+                    self.images.saved(hashes_of(job))
 
     def now(self) -> datetime:
         """Returns the time for the ages of deleted chats; see `SteadyClock`."""
@@ -425,8 +427,9 @@ class Library:
             self._open_for_writing,
             self._report,
             erase_copies=self._backups.erase,
+            erase_images=self._erase_images,
             back_up=self._back_up,
-            written=self._back_up_first,
+            written=self._after_a_batch,
             clock=self.clock,
             jobs=jobs,
         )
@@ -438,8 +441,39 @@ class Library:
             self._checked = False
             self._writer = self._new_writer(self._writer.waiting())
 
+    def _erase_images(self, store: ChatStore, hashes: set[str]) -> None:
+        """Erases those of `hashes` without a reference, on the writer's thread.
+
+        Raises `OSError`, `sqlite3.Error`, `ChecksumError`.
+        """
+        left = self._backups.without_images(hashes - store.image_hashes())
+        with self._referring:
+            for job in self.waiting().values() if left else ():
+                left -= hashes_of(job) if isinstance(job, Conversation) else set()
+            self.images.erase(left)
+
+    def _sweep_images(self, store: ChatStore, proceed: Callable[[], None]) -> None:
+        """Erases images without a reference, once a run, on the writer's thread.
+
+        Raises as `_back_up`. What fails is tried again at the next start.
+        """
+        if self.swept:
+            return
+        proceed()
+        self.swept = True
+        self.images.remove_temporary()
+        try:
+            self._erase_images(store, {each.hash for each in self.images.listed()})
+        except (OSError, *UNREADABLE) as error:
+            if is_damage(error):
+                raise
+
     def _back_up(self, proceed: Callable[[], None]) -> None:
         """Makes a backup if one is due, on the writer's thread. Raises only damage."""
+        if not self.swept:
+            with opened([self._path]) as stores:
+                for store in stores:
+                    self._sweep_images(store, proceed)
         try:
             if self._backups.is_due(self.clock.read()[0]):
                 self._backups.make(proceed)
@@ -449,11 +483,13 @@ class Library:
             if is_damage(error):
                 raise
 
-    def _back_up_first(self, store: ChatStore, proceed: Callable[[], None]) -> None:
-        """Makes the first backup once the chats have ten turns, on the writer's thread. Raises as `_back_up`.
+    def _after_a_batch(self, store: ChatStore, proceed: Callable[[], None]) -> None:
+        """Sweeps the images once, and makes the first backup once the chats have ten turns, on the writer's
+        thread. Raises as `_back_up`.
 
         If something else has to be written first, or the disk is full, the next batch tries again.
         """
+        self._sweep_images(store, proceed)
         if not self._has_backup and store.has_turns(_FIRST_BACKUP_TURNS):
             if not self._backups.paths():
                 self._back_up(proceed)

@@ -5,6 +5,7 @@
     parts      the shown answer of a turn: all of it at place 0; then, while it is being generated, the tokens
                that were added since, at the place of the first one
     blobs      what calls in a turn's answers returned, by their SHA-256
+    images     the images of a turn, of all its versions, by hash; those of unsent messages at place -1
     words      the search index of the turns (rowid = turns.id)
     projects   one row a project
     documents  one row a kept document: its facts
@@ -24,7 +25,7 @@ from app.store import strings
 from app.store.database import ChecksumError
 from app.store.faults import OtherStoreError
 
-VERSION = 10
+VERSION = 11
 _SEARCHED = "tokenize='unicode61 remove_diacritics 2', prefix='2 3'"
 _STATEMENTS = (
     """CREATE TABLE chats (
@@ -63,6 +64,13 @@ _STATEMENTS = (
         sum INTEGER NOT NULL,
         PRIMARY KEY (chat, turn, hash),
         FOREIGN KEY (chat, turn) REFERENCES turns (chat, place) ON DELETE CASCADE
+    )""",
+    """CREATE TABLE images (
+        chat TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        sum INTEGER NOT NULL,
+        PRIMARY KEY (chat, place, hash)
     )""",
     f"CREATE VIRTUAL TABLE words USING fts5(title, question, names, answer, {_SEARCHED})",
     """CREATE TRIGGER chat_renamed AFTER UPDATE OF name ON chats WHEN new.name <> old.name BEGIN

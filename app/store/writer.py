@@ -31,6 +31,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from app.session.chats.conversation import Conversation
+from app.session.images import hashes_of
 from app.store.chat_store import ChatStore, Job, Key, Mark, key_of
 from app.store.clock import SteadyClock
 from app.store.faults import StoreError, saving_trouble
@@ -60,7 +61,8 @@ class Writer:
 
     If opening fails, the next attempt tries again. `tell` gets an error when saving begins to fail or fails
     for another reason, and None when it works again. `erase_copies` deletes rows from all copies of the
-    database. `back_up` makes a backup if one is due; it raises damage, and what its argument raises, which it
+    database and returns the images that they had; `erase_images` deletes those of its images that no other
+    chat has. `back_up` makes a backup if one is due; it raises damage, and what its argument raises, which it
     calls every few milliseconds. `written` is called after each batch, under the same terms. All are called
     on the thread. `jobs` wait from the beginning.
     """
@@ -70,7 +72,8 @@ class Writer:
         open_store: Callable[[], ChatStore],
         tell: Callable[[Exception | None], None],
         *,
-        erase_copies: Callable[[Collection[Key]], None] = lambda keys: None,
+        erase_copies: Callable[[Collection[Key]], set[str]] = lambda keys: set(),
+        erase_images: Callable[[ChatStore, set[str]], None] = lambda store, hashes: None,
         back_up: Callable[[Callable[[], None]], None] = lambda proceed: None,
         written: Callable[[ChatStore, Callable[[], None]], None] = lambda store, proceed: None,
         clock: SteadyClock | None = None,
@@ -82,6 +85,8 @@ class Writer:
         self._open_store = open_store
         self._tell = tell
         self._erase_copies = erase_copies
+        self._erase_images = erase_images
+        self._images: set[str] = set()  # that chats referred to which were deleted since
         self._back_up = back_up
         self._written = written
         self._clock = clock or SteadyClock()
@@ -105,6 +110,10 @@ class Writer:
     def add(self, jobs: Mapping[Key, Job]) -> None:
         """Lets `jobs` wait, which are written together, in place of earlier ones under their keys."""
         with self._wake:
+            erased = {key for key, job in jobs.items() if job is None or key in self._replaced}
+            for old in map(self.waiting().get, erased):  # the database may never know its images
+                if isinstance(old, Conversation):
+                    self._images = self._images | hashes_of(old)
             self._jobs.update(jobs)
             for key in jobs:
                 self._refused.pop(key, None)
@@ -252,21 +261,26 @@ class Writer:
         """Writes `batch`, and adds to `written` and `refused` what became of it. Raises any error."""
         deleted = {key: job for key, job in batch.items() if job is None}
         others = {key: job for key, job in batch.items() if job is not None}
+        if deleted or self._replacing:
+            self._note_images(store.images_of(deleted.keys() | self._replacing))
         if others or durable:
             replacing = self._replacing & others.keys()
             durable = durable or bool(replacing)
             refused.update(self._write(store, others, durable=durable, forget=bool(replacing)))
             if replacing:
                 self._stop_if_abandoned()
-                self._erase_copies(replacing)
+                self._note_images(self._erase_copies(replacing))
                 store.truncate_log()
+                if not deleted:  # which still refer to images until they are written
+                    self._erase_their_images(store)
             written.update(others)
             self._durable = durable
         if deleted:
             self._stop_if_abandoned()
-            self._erase_copies(deleted)
+            self._note_images(self._erase_copies(deleted))
             refused.update(self._write(store, deleted, durable=True, forget=True))
             store.truncate_log()
+            self._erase_their_images(store)
             written.update(deleted)
             self._durable = True
 
@@ -287,6 +301,20 @@ class Writer:
             store.set_mark(Mark(store.mark().changes + bool(batch), *self._clock.read()))
             self._stop_if_abandoned()
         return refused
+
+    def _note_images(self, hashes: set[str]) -> None:
+        with self._wake:
+            self._images = self._images | hashes
+
+    def _erase_their_images(self, store: ChatStore) -> None:
+        """Deletes the images of deleted chats. If that fails, the deletions are carried out again."""
+        with self._wake:
+            images = self._images
+        if images:
+            self._stop_if_abandoned()
+            self._erase_images(store, images)
+            with self._wake:
+                self._images = self._images - images
 
     def _stop_if_abandoned(self) -> None:
         if self._abandoned:

@@ -57,8 +57,11 @@ class ChatArchive(ProjectArchive, Protocol):
 
     def save(self, chat: Conversation) -> None: ...
 
-    def rewrite(self, chat: Conversation) -> None:
-        """Saves `chat` and erases its earlier states, in all copies too."""
+    def rewrite(self, chat: Conversation, before: Conversation) -> None:
+        """Saves `chat` and erases its earlier states, in all copies too.
+
+        The images that only its state `before` has stay in memory: saving a chat with them undoes that.
+        """
         ...
 
     def purge(self, chat_id: str) -> None: ...

@@ -263,7 +263,7 @@ class Chats:
         before = self.open
         chat = before.without_turn(turn_id)
         self.keep(chat)
-        self._archive.rewrite(chat)
+        self._archive.rewrite(chat, before)
         kept = {attachment.text for attachment in chat.attachments}
         for attachment in before.attachments:
             if attachment.text not in kept:

@@ -36,8 +36,7 @@ small = st.integers(0, 2**31)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 # As they are stored: without a path.
 hashes = st.integers(0, 3).map(lambda number: f"{number:064x}")
-sides = st.integers(1, 131_072)
-images = st.builds(Image, texts, st.just(""), hashes, sides, sides, small)
+images = st.builds(Image, texts, st.just(""), hashes, st.integers(1, 9_000), st.integers(1, 9_000), small)
 messages = st.builds(
     Message,
     st.just("user"),

@@ -1,4 +1,4 @@
-"""Reading the pages of a damaged database without a child process, where the process is not the subject."""
+"""Reading damaged databases and images without child processes, where these are not the subject."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from core.documents.client import ImageReading
+from core.documents.images import THUMBNAIL_PX, preview
+from core.events import Image
 from core.system.sqlite_pages import lines
 
 
@@ -18,6 +21,19 @@ class InProcess:
 
     def lines(self) -> Generator[bytes]:
         yield from lines(self._path)
+
+
+@pytest.fixture
+def images_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images are decoded without a child process."""
+
+    def with_thumbnail(self: ImageReading) -> tuple[Image, bytes]:
+        line = preview(self.path, THUMBNAIL_PX)
+        assert line.image
+        assert line.thumbnail
+        return line.image, line.thumbnail
+
+    monkeypatch.setattr(ImageReading, "with_thumbnail", with_thumbnail)
 
 
 @pytest.fixture

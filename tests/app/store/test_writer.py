@@ -64,10 +64,11 @@ def test_a_deletion_waits_for_the_copies_and_nothing_else_does(path: Path, told:
     erased: list[set[Key]] = []
     refused = [True]
 
-    def erase(keys: Collection[Key]) -> None:
+    def erase(keys: Collection[Key]) -> set[str]:
         erased.append(set(keys))
         if refused:
             raise OSError(errno.ENOSPC, "No space left on device")
+        return set()
 
     writer = Writer(lambda: ChatStore(path), told.append, erase_copies=erase, interval_s=0.01, retry_s=0.05)
     save(writer, chat_of(1))
