@@ -1,30 +1,32 @@
-"""Counts of an answer: numbers without a unit before the noun that they count, as in "three lifts".
+"""What the words behind a number without a unit tell: a range's unit, or the noun that it counts.
 
-A count stands only where a source counts with the same number: not by its years, dates or headings.
+A count stands only where a source counts with the same number: not by its years, measures or headings.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from msgspec.structs import replace
 
 from core.origins.lexicon import FUNCTION_WORDS
 from core.origins.quantities import COUNTERS, Quantity
+from core.origins.references import NUMBERED
 from core.origins.units import names_unit
 
 _NOUN = re.compile(r"[ \u00a0]([^\W\d_]{3,40})(?:[ -][^\W\d_]{1,40}){0,2}")
 # In German every noun.
 _PLURAL = re.compile(r" [^\W\d_]+[sx](?![^\W_])| [A-ZÄÖÜ]")
-# Larger counts seldom stand in a document as another figure.
-_MOST_COUNTED = 99
 _WORD_BEFORE = re.compile(r"([^\W_]{1,20})[ \u00a0]\Z")
+# Between the numbers of a range.
+_TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
 
 
 def as_count(text: str, found: Quantity) -> Quantity:
     """The quantity of `text`, as a count if a noun follows: "three lifts", but not "Route 64 runs"."""
-    value = found.values[0]
-    if found.kind != "number" or found.unit or not value.isdigit() or int(value) > _MOST_COUNTED:
+    if found.kind != "number" or found.unit or not found.values[0].isdigit():
         return found
     if COUNTERS.match(text, found.end):
         return replace(found, is_count=True)
@@ -37,3 +39,23 @@ def as_count(text: str, found: Quantity) -> Quantity:
     if before and not found.is_word and before[1].lower() not in FUNCTION_WORDS:
         return found
     return replace(found, is_count=True)
+
+
+def with_ranges(text: str, found: Sequence[Quantity]) -> Iterator[Quantity]:
+    """The quantities of `text`; the first number of a range has the unit of the second one."""
+    for each, behind in zip_longest(found, found[1:]):
+        if (
+            behind is None
+            or each.kind != "number"
+            or each.unit
+            or not each.values[0].isdigit()
+            or not _TO.fullmatch(text, each.end, behind.start)
+        ):
+            yield each
+        elif behind.unit and behind.unit != NUMBERED and behind.kind in ("number", "amount"):
+            yield replace(each, unit=behind.unit, kind=behind.kind)
+        elif behind.kind == "time" and (hour := int(each.values[0])) < 24 and ":00" in behind.values[0]:
+            times = (f"t{hour:02}:00", f"t{(hour + 12) % 24:02}:00")
+            yield replace(each, kind="time", values=times)
+        else:
+            yield each

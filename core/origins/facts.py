@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product, zip_longest
+from itertools import product
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from core.origins.computing import follows, is_share, solves
-from core.origins.counts import as_count
+from core.origins.counts import as_count, with_ranges
 from core.origins.index import Index
 from core.origins.lexicon import ABBREVIATED, COUNTED, DECIMAL_MARKS, TELLING
 from core.origins.names import Name, Tokens, names
 from core.origins.numerals import ONES, is_ordinal
 from core.origins.parts import Part, quotations
 from core.origins.quantities import Quantities, Quantity, is_list_marker, quantities
-from core.origins.references import NUMBERED, SIGN, as_reference
+from core.origins.references import SIGN, as_reference
 from core.origins.standing import (
     Read,
     Standing,
@@ -39,7 +37,7 @@ from core.origins.words import words
 _IDENTIFIER = re.compile(
     r"(?<![0-9A-Za-z_À-ɏ@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
     r"|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}"
-    r"|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d"
+    r"|(?:19|20)\d\d/\d{1,6}(?!/)|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d"
     r"|`[^`\s]{2,60}`|`[A-Za-z][^`\s]{0,30}(?: [^`\s]{1,30}){1,5}`"
     r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?![0-9A-Za-z_À-ɏ])"
 )
@@ -64,8 +62,6 @@ _GROUPED = re.compile(
 )
 # What every match of the patterns above and of `_STRUCTURE` has.
 _NOT_WORDS = re.compile(r"[\d`@<]|\]\(|https?:|www\.", re.I)
-# A range, whose first number has the unit of the second one.
-_TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
 # Figures of units and calendars that need no source.
 _CONSTANTS = frozenset(("7", "12", "24", "52", "60", "100", "365", "366", "1000"))
 _CONSTANT_UNITS = ("", "day", "hour", "minute", "month", "week")
@@ -85,6 +81,8 @@ _SENTENCE_END = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LAST_WORD = re.compile(r"[^\W\d_]{1,12}\Z")
 _CLAUSE = re.compile(r"[^.,;:!?()\n]*")
+# Numbers that an answer counts its own points with.
+_FEW = frozenset(map(str, range(13)))
 # Operands of one result that are looked at.
 _MOST_OPERANDS = 12
 _MOST_WRONG = 4
@@ -236,27 +234,10 @@ class FactFinder:
                 yield each
 
     def _quantities(self, text: str) -> Iterator[Quantity]:
-        """Quantities of a part; the first number of a range has the unit of the second one."""
-        found = [
-            as_count(text, as_reference(text, each))
-            for each in self._numbers.of(text, DECIMAL_MARKS.get(self._language, ",."))
-        ]
-        for each, behind in zip_longest(found, found[1:]):
-            if (
-                behind is None
-                or each.kind != "number"
-                or each.unit
-                or not each.values[0].isdigit()
-                or not _TO.fullmatch(text, each.end, behind.start)
-            ):
-                yield each
-            elif behind.unit and behind.unit != NUMBERED and behind.kind in ("number", "amount"):
-                yield replace(each, unit=behind.unit, kind=behind.kind)
-            elif behind.kind == "time" and (hour := int(each.values[0])) < 24 and ":00" in behind.values[0]:
-                times = (f"t{hour:02}:00", f"t{(hour + 12) % 24:02}:00")
-                yield replace(each, kind="time", values=times)
-            else:
-                yield each
+        """Quantities of a part."""
+        marks = DECIMAL_MARKS.get(self._language, ",.")
+        found = [as_reference(text, each) for each in self._numbers.of(text, marks)]
+        return (as_count(text, each) for each in with_ranges(text, found))
 
     def _quotations(self, text: str) -> Iterator[Found]:
         for start, end in quotations(text):
@@ -279,7 +260,8 @@ class FactFinder:
         if quantity.kind == "number" and not quantity.unit:
             clause = _CLAUSE.match(text, quantity.end, quantity.end + 40)
             following = _LETTERS.findall(clause.group() if clause else "")[:3]
-            return not any(each.lower() in COUNTED for each in following)
+            is_few = quantity.values[0] in _FEW
+            return not (is_few and any(each.lower() in COUNTED for each in following))
         return True
 
     def _is_ordinary(self, word: str) -> bool:
@@ -365,7 +347,7 @@ class FactFinder:
             if isinstance(each.what, Quantity)
             and each.end <= found.start
             and each.what not in operands
-            and (each.kind in ("amount", "date") or each.what.unit)
+            and (each.kind in ("amount", "date") or each.what.unit or "." in each.what.values[0])
         ]
         pairs = product(operands[:_MOST_OPERANDS], wrong[-_MOST_WRONG:])
         return any(follows(what, pair) for pair in pairs)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from core.origins.automaton import Automaton
+from core.origins.counts import with_ranges
 from core.origins.lexicon import DECIMAL_MARKS, TELLING
 from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
 from core.origins.references import NUMBERED, as_reference, headings
@@ -144,7 +145,8 @@ class Index:
         end = len(self.text)
         if most < end:
             end = self.text.rfind("\n", start, most) + 1 or self.text.rfind(" ", start, most) + 1 or most
-        for found in quantities(self.text, start, end, marks=self.marks):
+        read = list(quantities(self.text, start, end, marks=self.marks))
+        for found in with_ranges(self.text, read):
             if found.kind == "date":
                 year, _, rest = found.values[0].replace("--", "-", 1).partition("-")
                 self.months.setdefault(rest[:2], []).append((year, found.start, found.end))

@@ -55,7 +55,8 @@ TITLES = _listed(
 )
 # Words with a point that ends no sentence.
 ABBREVIATED = TITLES | _listed(
-    "nr no vs ca approx inc ltd co corp str art abs ziff s p z.b d.h u.a e.g i.e etc"
+    "nr no vs ca approx inc ltd co corp str art abs ziff s p z.b d.h u.a e.g i.e etc incl excl est"
+    " inkl exkl zzgl abzgl bzw ggf evtl usw tel bspw sog env resp éd руб коп тыс млн ул стр им тел"
 )
 CONNECTORS = _listed("of the for von van der den de la le du des di da del e y zu zum zur &")
 # Capitalised in English and elsewhere, and no figure or name that an answer could invent.
@@ -105,10 +106,11 @@ LABELS = _listed(
 TELLING = {
     "en": _listed("the of and to is are was were that this with for by from which has have not it at be"),
     "de": _listed("der die das und ist sind nicht mit von für auf ein eine den dem des zu wird im am bei"),
+    "ru": _listed("и в на не с по для от из что как к за при до или это если"),
     "fr": _listed("le la les des est sont et une dans pour par sur que qui du au aux pas avec il"),
 }
 # Marks of decimal fractions; the other one separates thousands.
-DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ","}
+DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ",", "ru": ","}
 _DAYS = (
     "monday montag lundi 月曜", "tuesday dienstag mardi 火曜", "wednesday mittwoch mercredi 水曜",
     "thursday donnerstag jeudi 木曜",

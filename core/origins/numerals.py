@@ -179,10 +179,15 @@ def of_german(word: str) -> str | None:
     return str(total + current + ones)
 
 
-_KANJI = {each: value for value, each in enumerate("〇一二三四五六七八九")} | {"零": 0, "元": 1, "両": 2}
+_KANJI = {each: value for value, each in enumerate("〇一二三四五六七八九")} | {
+    "零": 0,
+    "元": 1,
+    "両": 2,
+    "两": 2,
+}
 _KANJI_UNITS = {"十": 10, "百": 100, "千": 1000}
 _KANJI_LARGE = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8, "兆": 10**12}
-KANJI = "〇零一二三四五六七八九十百千万萬億亿兆"
+KANJI = "〇零一二两三四五六七八九十百千万萬億亿兆"
 
 
 def of_kanji(text: str) -> str | None:

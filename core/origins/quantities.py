@@ -7,6 +7,7 @@ those that it says: "5 million" of an answer is 5000000, of a source also 5.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal
@@ -30,23 +31,26 @@ from core.origins.units import BEFORE, BEHIND, CURRENCIES, LATIN, SCALE, exponen
 QuantityKind = Literal["number", "amount", "date", "time"]
 
 _MONTHS = (
-    "january jan januar janvier janv jänner",
-    "february feb februar février févr fév",
-    "march mar märz mär mars",
-    "april apr avril avr",
-    "may mai",
-    "june jun juni juin",
-    "july jul juli juillet juil",
-    "august aug août",
-    "september sep sept septembre",
-    "october oct oktober okt octobre",
-    "november nov novembre",
-    "december dec dezember dez décembre déc",
+    "january jan januar janvier janv jänner январь января янв",
+    "february feb februar février févr fév февраль февраля фев",
+    "march mar märz mär mars март марта",
+    "april apr avril avr апрель апреля апр",
+    "may mai мая",
+    "june jun juni juin июнь июня",
+    "july jul juli juillet juil июль июля",
+    "august aug août август августа авг",
+    "september sep sept septembre сентябрь сентября сент",
+    "october oct oktober okt octobre октябрь октября окт",
+    "november nov novembre ноябрь ноября нояб",
+    "december dec dezember dez décembre déc декабрь декабря дек",
 )
 MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _MONTH_NAMES = "|".join(sorted(MONTHS.keys() - {"may", "march"}, key=len, reverse=True))
-# Pattern of a month's name, regardless of case: "may" and "march" are verbs.
-MONTH = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])\.?"
+# Pattern of a month's name, regardless of case: "may" and "march" are verbs. A point is of an abbreviation.
+MONTH = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])(?:(?<![^\W_]{{5}})\.)?"
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_VULGAR = "½¼¾⅓⅔⅛⅜⅝⅞"
+_SLASHED = r"(?:1/2|[12]/3|[13]/4|[1357]/8)(?![\d/]|[.,]\d)"
 _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925}
 _NUMBER = (
     r"(?:\d{1,3}(?P<mark>[,，.'’\u00a0\u2009\u202f ])\d{3}(?:(?P=mark)\d{3}){0,6}(?!\d)(?:[.,]\d{1,12})?"
@@ -86,12 +90,14 @@ _DIGITS = rf"""
 """
 _NUMERAL = rf"""(?P<before>(?<![\w]){BEFORE}[ \u00a0\u202f]?(?P<minus2>[-−](?=\d))?)?
       (?<![A-Za-z_\d])(?<!\d[.,])(?P<number>{_NUMBER})(?P<large>[{KANJI}](?:[{KANJI}\d]|[,，](?=\d{{3}}(?!\d))){{0,12}})?
+      (?P<fraction>[ \u00a0]?[{_VULGAR}]|[ \u00a0]{_SLASHED})?
       (?P<scale>{SCALE})?"""
 _JAPANESE = rf"""
     (?:(?P<era>令和|平成|昭和)\s?)?(?<!\d)(?P<jy>(?:\d{{1,4}}|元|[{KANJI}]{{1,4}}))年(?!間|以|目|度)
-      (?:\s?(?P<jm>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd>\d{{1,2}}|[{KANJI}]{{1,3}})日)?)?
-  | (?<!\d)(?P<jm2>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd2>\d{{1,2}}|[{KANJI}]{{1,3}})日)?
-  | (?P<jhalf>午前|午後)?(?<!\d)(?P<jh>\d{{1,2}}|[{KANJI}]{{1,3}})時(?!間|代|点)
+      (?:\s?(?P<jm>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd>\d{{1,2}}|[{KANJI}]{{1,3}})[日号])?)?
+  | (?<!\d)(?P<jm2>\d{{1,2}}|[{KANJI}]{{1,3}})月(?:\s?(?P<jd2>\d{{1,2}}|[{KANJI}]{{1,3}})[日号])?
+  | (?P<jhalf>午前|午後|上午|下午)?(?<!\d)(?P<jh>\d{{1,2}}|[{KANJI}]{{1,3}})
+      (?:[時时](?!間|代|点|间|候)|点(?=半|钟|整|[\d{KANJI}]{{1,3}}分)|(?(jhalf)点|(?!)))
       (?:(?P<jmin>\d{{1,2}}|[{KANJI}]{{1,3}})分|(?P<jhalfhour>半))?"""
 _LETTERS = rf"""
     (?P<month2>{MONTH})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d|-[^\W\d_])
@@ -115,13 +121,14 @@ def _beginnings() -> str:
 _QUANTITY = re.compile(
     rf"""
     # Most characters are letters inside a word, and are rejected at once.
-    (?:(?<![^\W_])|(?=[\d€$£¥￥{KANJI}元令平昭午½¼¾⅓⅔⅛]))(?:
-    (?=[\d{KANJI}元令平昭午])(?:{_JAPANESE})
+    (?:(?<![^\W_])|(?=[\d€$£¥￥{KANJI}元令平昭午上下{_VULGAR}]))(?:
+    (?P<vulgar>[{_VULGAR}]|(?<![\d/.,-]){_SLASHED}(?={BEHIND}))
+  | (?=[\d{KANJI}元令平昭午上下])(?:{_JAPANESE})
   | (?=\d)(?:{_DIGITS})
   | (?=[\d€$£¥￥EUGCJA])(?:{_NUMERAL})
   | (?<![{KANJI}\d])(?P<kanji>[{KANJI}]{{1,12}})
   | (?<![^\W_])(?={_beginnings()})(?:{_LETTERS})
-  | (?P<vulgar>[½¼¾⅓⅔⅛]))
+    )
     """,
     re.X | re.I,
 )
@@ -129,8 +136,6 @@ _GOES_ON = re.compile(r" [a-zäöü]")
 _CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)|(0\d)([0-5]\d)")
 # A sign, not a range or a list.
 _MINUS = re.compile(r"(?:(?<![\w)\]%°'’\"”.])[-−–]|\b(?:minus|moins) )\Z")
-_VULGAR = {"½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "1/3", "⅔": "2/3", "⅛": "0.125"}
-
 
 COUNTERS = re.compile("[台個枚冊匹件室軒社箱足杯校名票]")
 
@@ -269,8 +274,8 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
             minute = 30
         if hour > 24:
             return None
-        hours = (hour + 12,) if get["jhalf"] == "午後" and hour < 12 else (hour,)
-        return _times(match, hours, minute, ambiguous=not get["jhalf"])
+        hours = (hour + 12,) if get["jhalf"] in ("午後", "下午") and hour < 12 else (hour,)
+        return _times(match, hours, minute, ambiguous=not get["jhalf"] and 0 < hour <= 12)
     if get["number"]:
         return _plain(match, marks)
     if get["kanji"]:
@@ -291,7 +296,14 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
         if value and get["gscale"]:
             value = written(Decimal(value).scaleb(9 if "illiard" in get["gscale"] else 6))
         return _worded(match, value)
-    return Quantity(match.start(), match.end(), "number", (_VULGAR[match.group()],))
+    end, unit = _with_unit(match, match.end())
+    return Quantity(match.start(), end, "number", (written(_fraction(match.group())),), (), unit)
+
+
+def _fraction(text: str) -> Decimal:
+    """Value of ½ or 1/2, thirds with three digits."""
+    above, _, below = unicodedata.normalize("NFKC", text).replace("⁄", "/").strip().partition("/")
+    return round(Decimal(above) / Decimal(below), 3)
 
 
 def _of_kanji(text: str | None) -> str:
@@ -328,6 +340,9 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
     if not behind:
         end = number_end
     parts: tuple[str, ...] = ()
+    if match["fraction"] and literal.isdigit():
+        literal = written(Decimal(plain_digits(literal)) + _fraction(match["fraction"]))
+        marks = "."
     is_amount = bool({before, behind} & CURRENCIES)
     # An amount of money seldom has a fraction of three digits.
     values = readings(literal, ",." if is_amount else marks)
@@ -347,7 +362,8 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         values, parts = (*values, *times) if literal[0] == "0" else values, (*parts, *times)
     if behind in ("pence", "cent"):  # 60p is £0.60
         values = (*values, *(written(Decimal(value).scaleb(-2)) for value in values))
-    if behind == "second" and match.string[match.end() : end] == "s":  # the 1990s
+    is_decade = behind == "second" and match.string[match.end() : end] == "s"  # the 1990s
+    if is_decade or (behind == "year" and _YEAR.fullmatch(literal)):  # 2026 год
         end, behind = match.end(), ""
     sign = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
     start = sign.start() if sign else match.start()

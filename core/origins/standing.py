@@ -14,7 +14,7 @@ from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
 from core.origins.quantities import LIST_MARKER, MONTH, MONTHS, PART, Quantity
 from core.origins.references import NUMBERED, SIGN, roman
-from core.origins.units import CURRENCIES, PHYSICAL, has_unit, same_unit, unit_of
+from core.origins.units import CURRENCIES, has_unit, precise, same_unit
 from core.origins.words import without_accents, words
 
 Read = Sequence[tuple[int, int]] | None
@@ -41,6 +41,10 @@ _UNIT_CHARACTERS = 32
 # A cell has a tab, a bar, two spaces or an end of line beside it, or a comma without a space.
 _CELL_BEGINS = re.compile(r"(?:(?:^|[\t|\n(:–—]|  |\.\.\.)[ *_~<>≤≥=-]*|[,;])\Z")
 _CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n)])|  |[,;](?=\S)")
+# A unit of a rate, or of another figure.
+_NOT_NAMED = re.compile(
+    r"(?:\b(?:per|par|pro|je|a|à la|au)\s+(?!cent)|/\s?|\d[\d.,]*[ \u00a0]?)[^\W\d_]+", re.I
+)
 _CENTS = re.compile(r"\d[.,]\d\d\Z")
 _RANGE = re.compile(
     r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou|から|～|〜)\s{0,2}[-−]?(?:\d[\d.,]*\d|\d|\w+)"
@@ -57,6 +61,7 @@ _LONG_NUMBER = 7
 # Words from one part of a name to the next in a source.
 _NEAR_WORDS = 3
 _MOST_PAIRS = 1000
+_MOST_INITIALS = 8
 _ENDINGS = ("s", "es", "n", "en", "r", "e")
 
 
@@ -95,20 +100,21 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
         for unit, is_negative in sorted(kept, key=lambda key: _ORDER.get(key[0], key[0] != what.unit)):
             if what.is_negative and not is_negative:
                 continue
-            if what.is_count and unit not in _OF_COUNTS:
+            counts = what.is_count or what.unit in _OF_COUNTS[1:]
+            if counts and unit not in _OF_COUNTS:
                 continue
             if what.unit == NUMBERED and unit not in ("", LIST_MARKER):
                 continue
             starts: Sequence[int]
             ends: Sequence[int]
             starts, ends = kept[unit, is_negative]
-            if what.unit not in ("", NUMBERED) and not same_unit(what.unit, unit):
-                if unit:
+            if not counts and what.unit not in ("", NUMBERED) and not same_unit(what.unit, unit):
+                if unit not in ("", PART):
                     continue
                 spots = [
                     at
                     for at in range(min(len(starts), _MOST_SPOTS))
-                    if _can_have(index.text, starts[at], ends[at], what.unit)
+                    if _can_have(index.text, starts[at], ends[at], what.unit, is_part=bool(unit))
                 ]
                 starts, ends = [starts[at] for at in spots], [ends[at] for at in spots]
             found = first_read(starts, ends, read)
@@ -154,32 +160,37 @@ def _is_cell(text: str, start: int, end: int) -> bool:
     return _CELL_BEGINS.search(before) is not None and _CELL_ENDS.match(behind) is not None
 
 
-def _can_have(text: str, start: int, end: int, unit: str) -> bool:
+def _can_have(text: str, start: int, end: int, unit: str, *, is_part: bool) -> bool:
     """Whether a number without a unit can have `unit`: in a table, in a range, or a few words before it."""
     behind = text[end : end + _UNIT_CHARACTERS]
-    if _is_cell(text, start, end):
-        return _may_have_cell(text, start, unit)
     if unit in CURRENCIES and _CENTS.search(text, max(0, end - 4), end):
         return True
+    if has_unit(text[start:end].lstrip("0123456789"), unit, 0):
+        return True  # 20 h 30
+    if is_part:
+        return False
+    if _is_cell(text, start, end):
+        return _cell_has(text, start, unit)
     if (other := _RANGE.match(behind)) is not None and has_unit(behind[other.end() :], unit, 0):
         return True
     return has_unit(_CLAUSE_END.split(behind, maxsplit=1)[0], unit, _WORDS_BETWEEN)
 
 
-def _may_have_cell(text: str, start: int, unit: str) -> bool:
-    """False if the head of the cell's column names another unit."""
-    if unit not in PHYSICAL:
-        return True
+def _cell_has(text: str, start: int, unit: str) -> bool:
+    """Whether a table names the unit for the cell: in the head of its column, the first cell of its row, or
+    its caption. True without columns.
+    """
     line = text.rfind("\n", 0, start) + 1
-    column = text.count("|", line, start)
-    rule = max(text.rfind("\n|-", 0, line), text.rfind("\n| -", 0, line), text.rfind("\n|:", 0, line))
-    if not column or rule < 0 or "\n\n" in text[rule:line]:
+    block = text.rfind("\n\n", 0, line) + 1
+    row, above = text[line:start], text[block:line].strip("\n")
+    mark = next((each for each in "|;\t" if each in row and each in above), "")
+    if not mark:
         return True
-    cells = text[text.rfind("\n", 0, rule) + 1 : rule].split("|")
-    if column >= len(cells):
-        return True
-    named = {unit_of(" " + word.strip("()[],")) for word in cells[column].split()} & PHYSICAL
-    return not named or any(same_unit(unit, each) or same_unit(each, unit) for each in named)
+    head, row = above.partition("\n")[0].removeprefix(mark).split(mark), row.removeprefix(mark)
+    caption, column = text[:block].rstrip("\n").rpartition("\n")[2], row.count(mark)
+    named = "\n".join((*head[column : column + 1], row.partition(mark)[0] if column else "", caption))
+    named = _NOT_NAMED.sub(" ", named)
+    return any(has_unit(named, each, len(named)) for each in precise(unit))
 
 
 def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
@@ -317,6 +328,8 @@ def of_name(name: Name, index: Index, read: Read, language: str) -> Standing:
             if len(name.tokens) > 1 and (len(word.key) < 2 or word.key in TITLES or word.key in COMMON):
                 continue
             where = _word_places(word.key, index, language)
+            if where is None and token.isupper() and len(token) <= _MOST_INITIALS:  # S.A.
+                where = index.places([index.ids.get(letter, -1) for letter in word.key]) or None
             if where is None:
                 return _of_abbreviation(name, index, read)
             spots.append(where)
@@ -356,7 +369,7 @@ def _forms(key: str) -> Iterable[str]:
 def _of_abbreviation(name: Name, index: Index, read: Read) -> Standing:
     """Where the words begin with the letters of an abbreviation."""
     letters = "".join(name.tokens).replace(".", "").replace("&", "")
-    if not (len(name.tokens) == 1 and letters.isupper() and 2 <= len(letters) <= 8):
+    if not (len(name.tokens) == 1 and letters.isupper() and 2 <= len(letters) <= _MOST_INITIALS):
         return NOWHERE
     for initials, firsts in index.initials:
         if (at := initials.find(letters)) >= 0:

@@ -1,4 +1,4 @@
-"""Units and scales that follow or precede numbers, in English, German, French and Japanese."""
+"""Units and scales that follow or precede numbers, in the languages of the labelled documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 # The first name is the canonical one. Names of letters are words; plurals and cases are listed.
 _UNITS = """
-% ％ percent per\u00a0cent prozent pct pourcent pour\u00a0cent v.h. パーセント
+% ％ процент процента процентов percent per\u00a0cent prozent pct pourcent pour\u00a0cent v.h. パーセント
 pp percentage\u00a0points prozentpunkte prozentpunkten
 eur € euro euros ユーロ
 usd $ us$ dollar dollars ドル
@@ -16,41 +16,53 @@ pound pounds
 pence p penny
 cent cents ct centimes
 jpy ¥ ￥ yen 円
+cny 元 块钱 yuan
+rub ₽ руб рубль рубля рублей
+kopeck коп копейка копейки копеек
 chf franken francs sfr
-day days tag tage tagen tages jour jours 日 日間 tägig tägige tägigen tägiger d
-workday werktag werktage werktagen arbeitstag arbeitstage arbeitstagen workdays 営業日
+day день дня дней 天 сутки суток days tag tage tagen tages jour jours 日 日間 tägig tägige tägigen tägiger d
+workday werktag werktage werktagen arbeitstag arbeitstage arbeitstagen workdays 営業日 个工作日 工作日
 workday working\u00a0day working\u00a0days business\u00a0day business\u00a0days
 workday jours\u00a0ouvrables jours\u00a0ouvrés
-week weeks woche wochen semaine semaines 週 週間 wöchig wöchige wöchigen
-month months monat monate monaten monats mois か月 ヶ月 ヵ月 カ月 か月間 ヶ月間 monatig monatige monatigen
-year years jahr jahre jahren jahres an ans année années 年 年間 jährig jährige jährigen yr yrs
-hour hours h hr hrs stunde stunden std heure heures 時間
-minute minutes min mins minuten 分 分間 minütig minütige
-second seconds s sec secs sekunde sekunden seconde secondes 秒 秒間
+week неделя недели недель 周 个星期 星期 weeks woche wochen semaine semaines 週 週間 wöchig wöchige wöchigen
+month месяц месяца месяцев мес 个月 months monat monate monaten monats mois
+month か月 ヶ月 ヵ月 カ月 か月間 ヶ月間 monatig monatige monatigen
+year год года лет 岁 周岁 歳 years
+year jahr jahre jahren jahres an ans année années 年 年間 jährig jährige jährigen yr yrs
+hour час часа часов ч 小时 个小时 hours h hr hrs stunde stunden std heure heures 時間
+minute минута минуты минут мин 分钟 minutes min mins minuten 分 分間 minütig minütige
+second секунда секунды секунд сек 秒钟 seconds s sec secs sekunde sekunden seconde secondes 秒 秒間
 ms millisecond milliseconds millisekunden millisecondes
-kg kilogram kilograms kilogramm kilogrammes kilo kilos キロ
-g gram grams gramm grammes
-mg milligram milligrams milligramm
+kg кг 公斤 千克 kilogram kilograms kilogramm kilogrammes kilo kilos キロ
+g 克 грамм граммов gram grams gramm grammes
+mg мг 毫克 milligram milligrams milligramm
 µg μg mcg microgram micrograms mikrogramm microgramme microgrammes マイクログラム
 ng nanogram nanograms nanogramm nanogrammes
-t ton tons tonne tonnes tonnen トン
+t тонн тонна тонны 吨 ton tons tonne tonnes tonnen トン
 lb lbs
-km kilometre kilometres kilometer kilometers kilometern kilomètres
-m metre metres meter meters metern mètre mètres メートル
-cm centimetre centimetres centimeter centimeters zentimeter centimètres
-mm millimetre millimetres millimeter millimeters millimètres
+oz ounce ounces
+km км 公里 千米 kilometre kilometres kilometer kilometers kilometern kilomètres
+m м метр метра метров 米 metre metres meter meters metern mètre mètres メートル
+cm см 厘米 centimetre centimetres centimeter centimeters zentimeter centimètres
+mm мм 毫米 millimetre millimetres millimeter millimeters millimètres
 ft feet foot
 in inch inches zoll pouces
 mi mile miles meilen
-l litre litres liter liters litern リットル
-ml millilitre millilitres milliliter millilitres
+yd yard yards
+l л литр литра литров 升 litre litres liter liters litern リットル
+ml мл 毫升 millilitre millilitres milliliter millilitres
+cup cups
+tbsp tablespoon tablespoons
+tsp teaspoon teaspoons
+pt pint pints
+gal gallon gallons
 µl μl microlitre microlitres microliter microliters mikroliter マイクロリットル
 µm μm micrometre micrometres micrometer micrometers mikrometer micromètre micromètres
-m² m2 sqm quadratmeter 平方メートル
-m³ m3 kubikmeter
-°c ℃ degrees\u00a0celsius grad\u00a0celsius degrés\u00a0celsius 度
+m² кв.м 平方米 m2 sqm quadratmeter 平方メートル
+m³ куб.м 立方米 m3 kubikmeter
+°c ℃ 摄氏度 degrees\u00a0celsius grad\u00a0celsius degrés\u00a0celsius 度
 °f degrees\u00a0fahrenheit
-° degrees degree grad degrés
+° градус градуса градусов degrees degree grad degrés
 kb kbyte kilobytes
 mb mbyte megabytes
 gb gbyte gigabytes
@@ -73,13 +85,14 @@ ghz
 bar
 psi
 kpa
-nm
+nm n·m newton metres newton meters
+lbf·ft ft·lb ft·lbf ft-lb foot-pounds
 rpm
 dpi
 ppm
 db
-times mal fois 回
-people person persons personen personne personnes 人 名
+times mal fois 回 раз раза 次
+people person persons personen personne personnes 人 名 человек человека
 """
 _CANONICAL = {
     name.replace("\u00a0", " "): line.split(" ")[0]
@@ -92,12 +105,14 @@ for _name, _unit in _CANONICAL.items():
 # Of one letter, or also an ordinary word: a unit only if it is glued or after one space, and written so.
 _EXACT = {"an", "in", "a", "d", "t", "s", "v", "w", "m", "h", "g", "l", "foot", "second", "ms", "nm", "bar",
           "min", "mi", "mw", "seconde", "kilo", "pounds", "people", "p"}  # fmt: skip
+# Also ordinary words: a unit only if they are glued.
+_ORDINARY = ("in", "an", "a")
 _LETTERS = sorted((name for name in _CANONICAL if name[0].isalpha()), key=len, reverse=True)
 _SIGNS = sorted((name for name in _CANONICAL if not name[0].isalpha()), key=len, reverse=True)
 _JAPANESE = [name for name in _LETTERS if ord(name[0]) > 0x3000]
 _LATIN = [name for name in _LETTERS if ord(name[0]) < 0x3000]
-# Characters of one word with Latin letters and digits; Japanese writes no space behind it.
-LATIN = "0-9A-Za-z_À-ɏ"
+# Characters of one word with Latin or Cyrillic letters and digits; Japanese writes no space behind it.
+LATIN = "0-9A-Za-z_À-ɏЀ-ӿ"
 BEHIND = (
     rf"(?:[ \u00a0\u202f]{{0,2}}(?:{'|'.join(map(re.escape, _SIGNS))})|(?:{'|'.join(_JAPANESE)})"
     rf"|[ \u00a0\u202f-]{{0,2}}(?:{'|'.join(map(re.escape, _LATIN))})(?![{LATIN}²³]|-%))"
@@ -105,12 +120,7 @@ BEHIND = (
 BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|￥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u202f\d]))"
 
 _LONG_NAME = 4  # letters
-# Units that a table's head names for its cells.
-PHYSICAL = frozenset(
-    ("mm", "cm", "m", "km", "kg", "g", "mg", "t", "l", "ml", "°c", "°f", "%", "w", "kw", "mw", "v", "bar",
-     "m²", "m³", "eur", "usd", "gbp", "jpy", "chf")
-)  # fmt: skip
-CURRENCIES = frozenset(("eur", "usd", "gbp", "jpy", "chf", "pence", "cent"))
+CURRENCIES = frozenset(("eur", "usd", "gbp", "jpy", "chf", "cny", "rub", "pence", "cent"))
 # Names of powers of ten after a number, with the exponents they can stand for.
 _SCALES = {
     "thousand": (3,), "tausend": (3,), "k": (3,), "mille": (3,), "tsd": (3,),
@@ -129,9 +139,14 @@ _PRECISE = {
     "day": ("workday",), "°": ("°c", "°f"), "°c": ("°",), "%": ("pp",)}  # fmt: skip
 
 
+def precise(unit: str) -> tuple[str, ...]:
+    """The units that a source may have for `unit`."""
+    return (unit, *_PRECISE.get(unit, ()))
+
+
 def same_unit(one: str, other: str) -> bool:
     """Whether a quantity with the unit `one` can be meant by one with `other`."""
-    return one == other or other in _PRECISE.get(one, ())
+    return other in precise(one)
 
 
 def unit_of(text: str) -> str:
@@ -140,9 +155,7 @@ def unit_of(text: str) -> str:
     found = _CANONICAL.get(name.lower(), "")
     if found and name.lower() in _EXACT and name not in _EXACT | {"A", "V", "W", "L", "MW", "Nm"}:
         return ""
-    if name in ("in", "an", "a", "foot", "people") and text[:1].isspace():
-        return "" if name in ("in", "an", "a") else found
-    return found
+    return "" if name in _ORDINARY and text[:1].isspace() else found
 
 
 _LONG_NAMES = re.compile(
@@ -165,6 +178,8 @@ def has_unit(text: str, unit: str, words: int) -> bool:
     """Whether a name of the canonical `unit` follows in `text` after at most so many words."""
     folded = text.lower()
     for name in _NAMED[unit]:
+        if words and name in _ORDINARY:
+            continue
         at = folded.find(name)
         while at >= 0 and len(folded[:at].split()) <= words:
             end = at + len(name)

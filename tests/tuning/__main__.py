@@ -94,7 +94,16 @@ def _origins(parser: argparse.ArgumentParser) -> None:
     halves = ("tuned", "held_out", "fresh", "fourth")
     add_option(parser, "--halves", names("half", halves), halves[:2], "of the labelled documents")
     parser.add_argument(
-        "--misses", action="store_true", help="list the labels that are marked wrongly, or not"
+        "--documents",
+        type=listed(str),
+        default=(),
+        metavar="NAME,...",
+        help="a table of the documents with these names, and one of the others",
+    )
+    parser.add_argument(
+        "--misses",
+        action="store_true",
+        help="list the labels that are marked wrongly, or not, of these documents, or of all",
     )
     parser.add_argument(
         "--time", action="store_true", help="measure an answer of 4,000 tokens (idle machine)"

@@ -288,6 +288,30 @@ def test_a_figure_may_be_shared_but_not_converted_or_rounded(
         ("Ines Falk, Harbour Trust", "He met Ines Falck of Harbour Trust.", ["Ines Falck"]),
         ("der Betrag", "Der Betrag ist mit dem Haus zu zahlen. Nennen Sie ihn. Wählen Sie.", []),
         ("le prix", "Le prix est de la ville et du TTC, avec TVA.", []),
+        # A cell has the unit that its table names: in the head, the row's first cell, or the caption.
+        (
+            "| Kind | Storage (months) | Jars |\n|---|---|---|\n| Pickle | 18 | 11 |",
+            "Keep it for 18 months, or 11 months, or 18 days.", ["11 months", "18 days"],
+        ),
+        ("sku;pack;lead_days\nAN-1;50;7", "It takes 7 days, with 50 % off for 7 years.", ["50 %", "7 years"]),
+        ("| | 2024 |\n|---|---|\n| Weight (kg) | 31 |\n| Staff | 17 |", "31 kg, 17 kg", ["17 kg"]),
+        ("Weights in kg\n\n| Year | A |\n|---|---|\n| 2024 | 31 |", "It is 31 kg, not 31 m.", ["31 m"]),
+        ("| Age | Doses per day |\n|---|---|\n| Adult | 4 |", "Take it for 4 days.", ["4 days"]),
+        # Whole numbers with fractions.
+        ("1½ hours, 2 3/4 cups", "1.5 h, 2¾ cups, not 2½ hours. Or 3/4 cup.", ["2½ hours", "3/4 cup"]),
+        # The first number of a range of the document has its unit.
+        ("boil 12–14 minutes", "Boil for 12 minutes, for twelve jars.", ["twelve"]),
+        ("heat to 140 °C", "The show had 140 entries.", ["140"]),
+        # A noun that counts people may be left out.
+        ("otherwise five are enough", "It needs 5 people.", []),
+        # Abbreviations with and without points.
+        ("Made by Pharmel S.A., Lyon", "It is made by Pharmel SA, not by Pharmel AG.", ["Pharmel AG"]),
+        # A month's name ends a sentence.
+        ("3 packs, 38.75 EUR", "It ends in March. 3 packs at €38.75 are €116.25.", ["March"]),
+        ("20時に閉店", "19時30分に閉店。", ["19時30分"]),
+        ("午前七時三十分", "七時半と19時30分", ["19時30分"]),
+        ("List no. 2026/2", "See list 2026/2 or 2026/3 of 2026/3/1.", ["2026/3", "2026/3/1"]),
+        ("the price is 12 EUR", "There are 18 items and three points.", ["18"]),
     ],
 )  # fmt: skip
 def test_a_careful_reader_finds_it(document: str, answer: str, wrong: list[str]) -> None:

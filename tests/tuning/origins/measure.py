@@ -10,7 +10,7 @@ import argparse
 import gc
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 from core.origins import Fact, Index, Source, Tracer, trace
 from core.origins.runs import Matcher
 from core.origins.words import words
-from tests.tuning.origins import FOLDER, Label, LabelledAnswer, LabelledDocument, labelled
+from tests.tuning.origins import FOLDER, Half, Label, LabelledAnswer, LabelledDocument, labelled
 
 _KINDS = ("number", "date", "amount", "identifier", "quotation", "name")
 
@@ -175,16 +175,28 @@ def _timed() -> Iterator[str]:
     yield f"    99% below {1000 * worst:.3f}, the longest {1000 * max(steps):.1f}"
 
 
+def _half(half: Half, names: Sequence[str], *, misses: bool) -> Iterator[str]:
+    """A table of the half; with `names` one of these documents, and one of the others without misses."""
+    documents = labelled(half)
+    chosen = [each for each in documents if each.document in names]
+    others = [each for each in documents if each.document not in names]
+    for title, some in (
+        ((f"{half}, chosen", chosen), (f"{half}, others", others)) if chosen else ((half, documents),)
+    ):
+        found = table(some)
+        yield f"{title}: {len(found.judged)} labels"
+        yield from _rows(found)
+        if misses and some is not others:
+            yield from _misses(found)
+
+
 def run(options: argparse.Namespace) -> int:
     """Print the table of the halves, or the times."""
     lines = []
     if options.time:
         lines += ["times", *_timed()]
     for half in () if options.time else options.halves:
-        found = table(labelled(half))
-        lines += [f"{half}: {len(found.judged)} labels", *_rows(found)]
-        if options.misses:
-            lines += _misses(found)
+        lines += _half(half, options.documents, misses=options.misses)
     print("\n".join(lines))
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
