@@ -28,6 +28,8 @@ _SHARES = re.compile(
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MINUTES = {"minute": 1, "hour": 60, "second": 1 / 60, "": 1}
+_DAYS = {"day": 1, "week": 7}
+_MONTHS = {"month": 1, "year": 12}
 
 
 def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", sentence: str = "") -> bool:
@@ -37,7 +39,7 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", senten
     in which an equation may give the operators. `sentence`: it may name a share of one operand in words.
     """
     if what.kind not in ("number", "amount"):
-        return False
+        return _is_counted(what, operands[:_MOST_OPERANDS])
     if _YEAR.fullmatch(what.values[0]) and what.kind == "number" and not what.unit:
         operands = [each for each in operands if each.unit == "year" or _YEAR.fullmatch(each.values[0])]
     chosen = operands[:_MOST_OPERANDS]
@@ -111,9 +113,28 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
         ]
         for starts, ends in permutations(times, 2):
             for start, end in product(starts, ends):
-                yield (end - start) % (24 * 60) / _MINUTES[unit]
+                minutes = (end - start) % (24 * 60)
+                yield minutes / _MINUTES[unit]
+                if unit in ("hour", "minute"):  # 2 hours 15 minutes
+                    yield minutes // 60 if unit == "hour" else minutes % 60
     if unit in ("", "day", "month", "year"):
         yield from _between([each for each in operands if each.kind == "date"], unit)
+
+
+def _is_counted(what: Quantity, operands: Sequence[Quantity]) -> bool:
+    """Whether a date is another one with a number of days, weeks, months or years before or behind it."""
+    years = sorted({int(value[:4]) for each in operands for value in each.values if value[:4].isdigit()})
+    for base, length in permutations(operands, 2):
+        if not _is_number(length.values[0]):
+            continue
+        count, unit = float(length.values[0]), length.unit
+        for first, last in product(_days(base, years), _days(what, years)):
+            months = 12 * (last.year - first.year) + last.month - first.month
+            if unit in _DAYS and abs((last - first).days) == count * _DAYS[unit]:
+                return True
+            if unit in _MONTHS and first.day == last.day and abs(months) == count * _MONTHS[unit]:
+                return True
+    return False
 
 
 def _between(dates: Sequence[Quantity], unit: str) -> Iterator[float]:

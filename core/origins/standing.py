@@ -62,6 +62,8 @@ _LONG_NUMBER = 7
 _NEAR_WORDS = 3
 _MOST_PAIRS = 1000
 _MOST_INITIALS = 8
+# Letters of a Russian word that its case can change.
+_ENDING = 2
 _ENDINGS = ("s", "es", "n", "en", "r", "e")
 
 
@@ -349,6 +351,13 @@ def _word_places(key: str, index: Index, language: str) -> Sequence[int] | None:
             begins = index.places([index.ids.get(each, -1) for each in form])
             if begins:
                 return begins
+    if "\u0400" <= key[0] <= "\u04ff" and len(key) > _ENDING + 1:
+        stem = key[:-_ENDING]
+        at = f"\n{index.vocabulary}\n".find(f"\n{stem}")
+        if at >= 0:
+            line = index.vocabulary[at:].partition("\n")[0]
+            if len(line) <= len(key) + _ENDING:
+                return index.where[index.ids[line]]
     if (number := index.without_accents.get(without_accents(key))) is not None:
         return index.where[number]
     if language == "de" and len(key) > 3 and (at := index.vocabulary.find(key)) >= 0:

@@ -308,10 +308,22 @@ def test_a_figure_may_be_shared_but_not_converted_or_rounded(
         ("Made by Pharmel S.A., Lyon", "It is made by Pharmel SA, not by Pharmel AG.", ["Pharmel AG"]),
         # A month's name ends a sentence.
         ("3 packs, 38.75 EUR", "It ends in March. 3 packs at €38.75 are €116.25.", ["March"]),
-        ("20時に閉店", "19時30分に閉店。", ["19時30分"]),
         ("午前七時三十分", "七時半と19時30分", ["19時30分"]),
         ("List no. 2026/2", "See list 2026/2 or 2026/3 of 2026/3/1.", ["2026/3", "2026/3/1"]),
         ("the price is 12 EUR", "There are 18 items and three points.", ["18"]),
+        # A result of two times in hours and minutes, and a date that is counted from another.
+        ("from 9:15 to 12:00", "From 9:15 to 12:00 it takes 2 hours 45 minutes, not 3 hours.", ["3 hours"]),
+        (
+            "hearing on 4 February 2026, papers 14 days before",
+            "Send them 14 days before 4 February 2026, on 21 January 2026, not on 20 January 2026.",
+            ["20 January 2026"],
+        ),
+        # A price ends a sentence.
+        ("6 jars for £24, she takes 10%", "They bring in £24. She takes 10% of that, or £2.40.", ["£2.40"]),
+        # Cases of Russian names and months.
+        ("Звоните: Ковалёва, 5 марта 2026 г.", "Письмо для Ковалёвой и Сергеева, март 2026.", ["Сергеева"]),
+        ("3 дня, 450 руб.", "Это 3 дня и 450 рублей, не 3 часа и 450 кг.", ["3 часа", "450 кг"]),
+        ("借期30天，上午8点半", "30天，8点30分，不是30小时。", ["30小时"]),
     ],
 )  # fmt: skip
 def test_a_careful_reader_finds_it(document: str, answer: str, wrong: list[str]) -> None:
