@@ -19,13 +19,12 @@ from core.origins.units import names_unit
 _NOUN = re.compile(r"[ \u00a0]([^\W\d_]{3,40})(?:[ -][^\W\d_]{1,40}){0,2}")
 # In German every noun.
 _PLURAL = re.compile(r" [^\W\d_]+[sx](?![^\W_])| [A-ZÄÖÜ]")
-_WORD_BEFORE = re.compile(r"([^\W_]{1,20})[ \u00a0]\Z")
 # Between the numbers of a range.
 _TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
 
 
 def as_count(text: str, found: Quantity) -> Quantity:
-    """The quantity of `text`, as a count if a noun follows: "three lifts", but not "Route 64 runs"."""
+    """The quantity of `text`, as a count if a noun in the plural follows: "three lifts"."""
     if found.kind != "number" or found.unit or not found.values[0].isdigit():
         return found
     if COUNTERS.match(text, found.end):
@@ -33,12 +32,7 @@ def as_count(text: str, found: Quantity) -> Quantity:
     noun = _NOUN.match(text, found.end)
     if noun is None or noun[1].lower() in FUNCTION_WORDS or names_unit(noun.group()):
         return found
-    if not _PLURAL.search(noun.group()):
-        return found
-    before = _WORD_BEFORE.search(text, max(0, found.start - 20), found.start)
-    if before and not found.is_word and before[1].lower() not in FUNCTION_WORDS:
-        return found
-    return replace(found, is_count=True)
+    return replace(found, is_count=True) if _PLURAL.search(noun.group()) else found
 
 
 def with_ranges(text: str, found: Sequence[Quantity]) -> Iterator[Quantity]:
