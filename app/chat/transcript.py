@@ -213,7 +213,8 @@ class Transcript(QScrollArea):
         return self._entries[-1].turn_id if self._entries else ""
 
     def _add_answer(self, entry: AnswerEntry) -> AnswerEntry:
-        entry.says_imported = entry.imported and not any(each.imported for each in self._answers.values())
+        is_first = entry.imported and not any(each.imported for each in self._answers.values())
+        entry.says_imported = is_first and not self._read_only
         self._answers[entry.turn_id] = entry
         entry.height_px = entry.estimated_px = None  # of another column width, if it was shown before
         if not entry.over:

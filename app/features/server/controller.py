@@ -17,27 +17,25 @@ from app.chat.reading_state import now_s
 from app.controllers.answering import TokenBatches
 from app.controls.buttons import on_click
 from app.features.server import strings
+from app.features.server.conversation import turns_of
 from app.features.server.rows import rows_of
 from app.features.server.server import ServerController, ServerState, WorkerSharing
 from app.features.server.window import ServerWindow
-from app.session.chats.conversation import Answer, Turn
+from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Link
 from core.errors import RequestError
 from core.events import (
     Event,
     Finished,
-    Message,
     PrefillProgress,
     ReadingMap,
     Token,
     api_id,
 )
 from core.serve.apps import Connection
-from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.requests import ServedRequest
 
 _ROWS_EVERY_MS = 200
-# Maximum length of a question in a bubble.
-_SHOWN_CHARACTERS = 20_000
 
 
 class ServerPage(QObject):
@@ -151,12 +149,13 @@ class ServerPage(QObject):
             self._window.show_answer(record is None, _why_gone(record) if record else "")
             return
         self._window.show_answer(True)
-        turn = _turn(record, self._requests)
-        entry = answer_entry(turn, asked.settings.drafting.drafter)
+        answer = _answer(record, self._requests.events(request))
+        turns = turns_of(asked, answer, datetime.fromtimestamp(record.came_s))
+        entry = answer_entry(turns[-1], asked.settings.drafting.drafter)
         if not self._over:
             _read_again(entry, self._requests.events(request))
             entry.show_waiting(_waits_for(record))
-        transcript.show_turns((turn,), running=entry)
+        transcript.show_turns(turns, running=entry)
 
     def _write(self, tokens: Sequence[Token]) -> None:
         self._window.transcript.append_tokens(self._opened, tokens)
@@ -176,23 +175,14 @@ def _why_gone(record: ServedRequest) -> str:
     return strings.refused(record.problem) if record.problem else strings.NOT_KEPT
 
 
-def _turn(record: ServedRequest, requests: ServedRequests) -> Turn:
-    asked, events = requests.asked(record.id), requests.events(record.id)
-    assert asked is not None
+def _answer(record: ServedRequest, events: Sequence[Event]) -> Answer:
     finished = next((each for each in reversed(events) if isinstance(each, Finished)), None)
     tokens = tuple(each for each in events if isinstance(each, Token))
     reading = next((each for each in reversed(events) if isinstance(each, ReadingMap)), None)
     if record.is_over:
         status = "finished" if record.state == "finished" else "stopped"
-        answer = Answer(tokens, status, finished, _note(record, finished))  # type: ignore[arg-type]
-    else:
-        answer = Answer(tokens, "writing" if tokens else "waiting", reading=reading)
-    last = asked.messages[-1]
-    text = last.content
-    if len(text) > _SHOWN_CHARACTERS:
-        text = f"{text[:_SHOWN_CHARACTERS]}…"
-    message = Message(last.role, text, last.attachments)
-    return Turn(record.id, message, answer, datetime.fromtimestamp(record.came_s))
+        return Answer(tokens, status, finished, _note(record, finished))  # type: ignore[arg-type]
+    return Answer(tokens, "writing" if tokens else "waiting", reading=reading)
 
 
 def _read_again(entry: AnswerEntry, events: Sequence[Event]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 TITLE = "Local Server"
 LIST = "Requests"
@@ -44,6 +45,27 @@ NOTHING_ON = "No request yet"
 NOTHING_OFF = "The server is off"
 EMBEDDED = "This request is for vectors of its texts. They are not kept."
 NOT_KEPT = "The answer is no longer in memory: newer requests replaced it."
+
+# Headings in the texts of a request, as Markdown.
+ROLES = {"system": "**System**", "assistant": "**Beginning of the answer**"}
+THOUGHT = "**Thought**"
+
+
+def result_of(tool: str) -> str:
+    return f"**Result of {tool}**" if tool else "**Result**"
+
+
+def call_of(tool: str) -> str:
+    return f"**Call of {tool}**"
+
+
+def tools(names: Iterable[str]) -> str:
+    return f"**Tools:** {', '.join(names)}"
+
+
+def image(name: str, width: int, height: int, left_out: str) -> str:
+    size = f"{width:,} × {height:,} pixels{f', without {left_out}' if left_out else ''}"
+    return f"Image “{name}”, {size}. The server erases images when their request has ended."
 
 
 def model_named(name: str) -> str:
