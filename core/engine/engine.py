@@ -11,6 +11,7 @@ the prompt and the shown tokens, so the next turn reuses it and gives the same a
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
@@ -106,6 +107,8 @@ _MOST_CONTEXTS = 64
 
 # A day, because longer times overflow the timeout of a queue.
 _LONGEST_IDLE_S = 86_400.0
+# A piece of a measurement takes up to seconds on a CPU, and a program often asks again at once.
+_MEASURES_AFTER_S = 1.0
 
 
 class Released(Struct, frozen=True):
@@ -148,6 +151,7 @@ class Engine:
         self._released: Released | None = None
         self._idle_s = 0.0
         self._used_at_s = clock()
+        self._answered_at_s = -math.inf
 
     # ---- the model
 
@@ -391,8 +395,9 @@ class Engine:
         """Do one piece of idle work. Returns whether there is more.
 
         In this order: load and save chats; embed documents (also without a model), because a question about
-        them is likely; read ahead of it; test drafts and trees, measure T(w) and the prefill pace, if
-        missing, and compare widths for `exact`; release an idle model, if that is on.
+        them is likely; read ahead of it; a second after an answer and later, test drafts and trees, measure
+        T(w) and the prefill pace, if missing, and compare widths for `exact`; release an idle model, if that
+        is on.
         """
         session = self._resident
         if self._saved_chats.piece() or self._embedding.piece():
@@ -404,7 +409,7 @@ class Engine:
                 if self._ahead.piece(session, self._guard):
                     self._used_at_s = self._clock()
                     return True
-                if session.measure_some():
+                if not self._measures_in_s() and session.measure_some():
                     return True
         except Exception as error:
             session.model.report_error(error)
@@ -422,7 +427,12 @@ class Engine:
         """Seconds until scheduled idle work; None if none is scheduled."""
         due = [self._saved_chats.due_s(), self._release_due_s()]
         due.append(self._resident.measuring_due_s() if self._resident else None)
+        due.append(self._measures_in_s() or None)
         return min((each for each in due if each is not None), default=None)
+
+    def _measures_in_s(self) -> float:
+        """Seconds until idle time is used to measure: a program that asks again at once does not wait for it."""
+        return max(0.0, self._answered_at_s + _MEASURES_AFTER_S - self._clock())
 
     # ---- answers
 
@@ -588,7 +598,7 @@ class Engine:
             self._embedder.unload()
             raise fault from error
         finally:
-            self._used_at_s = self._clock()
+            self._used_at_s = self._answered_at_s = self._clock()
 
     def _prompt(self, request: Generate) -> tuple[Prompt, AnswerFormat | None]:
         """The prompt, and the format of the answer, which is None for a raw prompt. Raises `RequestError`."""

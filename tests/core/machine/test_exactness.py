@@ -12,6 +12,7 @@ import pytest
 from mlx_lm.models.cache import KVCache
 from msgspec.structs import replace
 
+import core.engine.engine as engine_module
 import core.machine.compare as compare
 import core.machine.compare as exact_widths
 import core.machine.exactness as exactness_module
@@ -224,6 +225,7 @@ def test_exact_waits_for_rows_and_drafts_then(
     assert finished.effective.drafter == "off"
     (change,) = [each for each in finished.effective.changes if each.setting == "drafting.drafter"]
     assert "rows compared; nothing is drafted before" in change.reason
+    monkeypatch.setattr(engine_module, "_MEASURES_AFTER_S", 0.0)
     while engine.idle_work():
         pass
     _, finished = run(engine, PROMPT, asked)

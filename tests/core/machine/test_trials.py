@@ -139,6 +139,17 @@ def test_idle_time_brings_the_verdict_and_it_lasts(engine: Engine, monkeypatch: 
     assert (held.why_no_trees, held.splits) == ("", Splits())
 
 
+def test_a_question_right_after_an_answer_waits_for_no_measurement(toy_engine: Engine) -> None:
+    now_s = 100.0
+    engine = Engine(clock=lambda: now_s)
+    engine.use(toy_engine.loaded)
+    asked(engine)
+    assert not engine.idle_work()
+    now_s += engine.idle_due_s() or 0.0
+    assert 100.5 <= now_s <= 105.0
+    assert engine.idle_work()
+
+
 def test_an_architecture_that_nobody_tried_waits_for_its_verdict(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
