@@ -431,7 +431,7 @@ class Engine:
         return min((each for each in due if each is not None), default=None)
 
     def _measures_in_s(self) -> float:
-        """Seconds until idle time is used to measure: a program that asks again at once does not wait for it."""
+        """Seconds until idle time is used to measure; 0: it is now."""
         return max(0.0, self._answered_at_s + _MEASURES_AFTER_S - self._clock())
 
     # ---- answers
