@@ -4,13 +4,17 @@ HTML: one page without scripts and links to other files, in a dark and a light c
 out as in the window, by the same pieces.
 
 PDF: the flat form of the same HTML, printed by Qt on pages of A4 with selectable text and embedded fonts.
+
+Images are PNGs that another process made, in the file; Qt decodes nothing else.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from html import escape
 from itertools import groupby
 from types import MappingProxyType
 
@@ -20,6 +24,7 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QPointF, Q
 from PySide6.QtGui import (
     QFont,
     QFontMetrics,
+    QImage,
     QPageLayout,
     QPageSize,
     QPainter,
@@ -42,6 +47,7 @@ from app.session.chats.parts import generations
 from app.session.origins import note_texts, origins_of_chat
 from app.session.strings import WHERE_FROM
 from app.theme.fonts import ui_font
+from core.events import Image
 from core.typesetting import Formula
 
 STYLE = """
@@ -71,6 +77,7 @@ pre { background: #f4f4f6; margin: 0 0 12px 0; border-radius: 8px; padding: 10px
 pre code { background: none; } ul, ol { margin: 0 0 9px 0; padding-left: 22px; } li { margin: 0 0 5px 0; }
 li p { margin: 5px 0 0 0; }
 blockquote { margin: 0 0 9px 0; padding-left: 16px; border-left: 2px solid #d6d6da; }
+img { max-width: 100%; height: auto; border-radius: 8px; }
 .thought { padding-left: 22px; } math[display="block"] { margin: 9px 0; }
 @media screen and (prefers-color-scheme: dark) {
   body { color: #f2f2f3; background: #1c1c1e; } a { color: #5db4ea; }
@@ -89,6 +96,25 @@ class ExportOptions(Struct, frozen=True):
     tints: bool = False
 
 
+# Returns a PNG of an image, None if the image is missing.
+Picture = Callable[[Image], bytes | None]
+_LONGEST_PX = 480  # of an image in a file
+
+
+def no_picture(image: Image) -> bytes | None:
+    """Returns None: the image is missing."""
+    return None
+
+
+def _size_px(png: bytes) -> tuple[int, int]:
+    """The size at which an image is shown."""
+    width, height = (int.from_bytes(png[start : start + 4], "big") for start in (16, 20))
+    scale = min(1.0, _LONGEST_PX / max(width, height, 1))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+Pictures = Mapping[str, bytes]
+NO_PICTURES: Pictures = MappingProxyType({})
 Formulas = Mapping[Formula, Shape]
 NO_FORMULAS: Formulas = MappingProxyType({})
 
@@ -101,7 +127,11 @@ def formulas_in(chat: Conversation, check: Callable[[], object] = lambda: None) 
 
 
 def page(
-    chat: Conversation, options: ExportOptions, title: str, formulas: Formulas = NO_FORMULAS
+    chat: Conversation,
+    options: ExportOptions,
+    title: str,
+    formulas: Formulas = NO_FORMULAS,
+    picture: Picture = no_picture,
 ) -> Iterator[str]:
     """The parts of the HTML file. Other formulas than `formulas` are shown as their source."""
     yield (
@@ -112,13 +142,26 @@ def page(
     def mathml(formula: Formula) -> str:
         return formulas[formula].made.mathml if formula in formulas else ""
 
-    for block in _blocks(chat, options, title, Renderer("page", mathml)):
+    def shown(image: Image) -> str:
+        made = picture(image)
+        if made is None:
+            return ""
+        width, height = _size_px(made)
+        source = f"data:image/png;base64,{base64.b64encode(made).decode()}"
+        name = escape(image.name)
+        return f'<img src="{source}" alt="{name}" title="{name}" width="{width}" height="{height}">'
+
+    for block in _blocks(chat, options, title, Renderer("page", mathml), shown):
         yield block + "\n"
     yield "</body></html>\n"
 
 
 def blocks(
-    chat: Conversation, options: ExportOptions, title: str, formulas: Formulas = NO_FORMULAS
+    chat: Conversation,
+    options: ExportOptions,
+    title: str,
+    formulas: Formulas = NO_FORMULAS,
+    picture: Picture = no_picture,
 ) -> Iterator[str]:
     """The chat as HTML for `to_pdf` in parts, each with complete elements."""
     numbers = {formula: number for number, formula in enumerate(formulas)}
@@ -128,10 +171,19 @@ def blocks(
             return ""
         return f'<img src="{numbers[formula]}" style="vertical-align:middle">'
 
-    yield from _blocks(chat, options, title, Renderer("print", image))
+    def shown(image: Image) -> str:
+        return f'<img src="{image.hash}">' if picture(image) is not None else ""
+
+    yield from _blocks(chat, options, title, Renderer("print", image), shown)
 
 
-def _blocks(chat: Conversation, options: ExportOptions, title: str, renderer: Renderer) -> Iterator[str]:
+def _blocks(
+    chat: Conversation,
+    options: ExportOptions,
+    title: str,
+    renderer: Renderer,
+    shown: Callable[[Image], str],
+) -> Iterator[str]:
     date = chat.created.astimezone().strftime("%Y-%m-%d %H:%M")
     direction = ' dir="rtl"' if is_rtl(title) else ""
     yield f"<h1{direction}>{text_html(title)}</h1>{_note(date)}"
@@ -140,6 +192,12 @@ def _blocks(chat: Conversation, options: ExportOptions, title: str, renderer: Re
         yield _role(strings.YOU)
         for attachment in turn.user.attachments:
             yield _note(strings.EXPORTED_ATTACHMENT.format(name=attachment.name))
+        for image in turn.user.images:
+            if element := shown(image):
+                yield f"<p>{element}</p>"
+                yield _note(strings.EXPORTED_IMAGE.format(name=image.name))
+            else:
+                yield _note(strings.EXPORTED_IMAGE_MISSING.format(name=image.name))
         if turn.user.content:
             yield from renderer.blocks(pieces_of(turn.user.content))
         yield from _answer(turn, options, renderer)
@@ -211,13 +269,14 @@ def to_pdf(
     blocks: Iterable[str],
     check: Callable[[], object] = lambda: None,
     formulas: Formulas = NO_FORMULAS,
+    pictures: Pictures = NO_PICTURES,
 ) -> bytes:
     """The file. `check` is called after each part of `blocks` and may raise to stop.
 
-    `formulas` are those that `blocks` was made with.
+    `formulas` are those that `blocks` was made with, `pictures` the PNGs that it got, by the images' hashes.
     """
     document = QTextDocument()
-    painter = _FormulaPainter(formulas)
+    painter = _ObjectPainter(formulas, pictures)
     document.documentLayout().registerHandler(QTextFormat.ObjectTypes.ImageObject.value, painter)
     document.setUndoRedoEnabled(False)
     document.setUseDesignMetrics(True)
@@ -250,14 +309,20 @@ def to_pdf(
     return _with_spaces(bytes(data.data()))
 
 
-class _FormulaPainter(QPyTextObject):
-    """Draws formulas as shapes, in the place of Qt's images; an image's name is its formula's number."""
+class _ObjectPainter(QPyTextObject):
+    """Draws pictures, and formulas as shapes, in the place of Qt's images.
 
-    def __init__(self, formulas: Formulas) -> None:
+    An image's name is the hash of its picture or its formula's number.
+    """
+
+    def __init__(self, formulas: Formulas, pictures: Pictures) -> None:
         super().__init__()
         self._shapes = list(formulas.values())
+        self._pictures = pictures
 
     def intrinsicSize(self, document: QTextDocument, place: int, form: QTextFormat) -> QSizeF:
+        if picture := self._pictures.get(form.toImageFormat().name()):
+            return QSizeF(*_size_px(picture))
         shape, size_px, half_px = self._measures(form)
         width, ascent, descent = shape.size_px(size_px)
         # Qt centres it on half the height of an x: one side is higher than the formula.
@@ -266,6 +331,11 @@ class _FormulaPainter(QPyTextObject):
     def drawObject(
         self, painter: QPainter, rect: QRectF | QRect, document: QTextDocument, place: int, form: QTextFormat
     ) -> None:
+        if picture := self._pictures.get(form.toImageFormat().name()):
+            image = QImage()
+            image.loadFromData(picture, "PNG")
+            painter.drawImage(QRectF(rect), image)
+            return
         shape, size_px, half_px = self._measures(form)
         painter.setPen(form.foreground().color() if form.hasProperty(_FOREGROUND) else Qt.GlobalColor.black)
         shape.fill(painter, QPointF(rect.left(), rect.top() + (rect.height() + half_px) / 2), size_px)

@@ -8,6 +8,7 @@ archive is never in memory as a whole. Every import ends with a notice or an err
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import Counter, deque
@@ -25,9 +26,12 @@ from app.controllers.transfer import ClosingError, on_thread
 from app.controls.sheets import open_files, show_details
 from app.richtext.markdown.markdown import load_parser
 from app.session.chats.conversation import Conversation
+from app.session.images import Stoppable, hashes_of, with_paths
+from app.store.image_copies import keep_beside
 from app.store.importing import ImportReading
 from core.chat_archives.reading import Losses
 from core.errors import RequestError
+from core.system.reader_process import StoppedError
 
 # The UI thread is used for this long between two other events.
 _SLICE_S = 0.01
@@ -61,6 +65,7 @@ class Importing(QObject):
         self._undoable: list[str] = []  # the chats of an import that is to be undone
         self._task: asyncio.Task[None] | None = None
         self._reading: ImportReading | None = None
+        self._image: Stoppable | None = None  # the latest one that the thread read
         self._stopped = self._closing = False
         self._told_s = 0.0
 
@@ -83,8 +88,9 @@ class Importing(QObject):
         """End the import. Chats that were added stay."""
         self._stopped = True
         self._waiting.clear()
-        if self._reading:
-            self._reading.stop()
+        for reading in (self._reading, self._image):
+            if reading:
+                reading.stop()
 
     async def close(self) -> None:
         """Stop the import. Safe to call twice."""
@@ -185,14 +191,23 @@ class Importing(QObject):
                 kept.wait(_SAVED_WITHIN_S)
                 unsaved = 0
 
+        def read_image(image: Stoppable) -> None:
+            self._image = image
+            if self._stopped:
+                image.stop()
+
+        images = self._app.home.library.images
         try:
             for item in reading.chats():
                 if isinstance(item, Losses):
                     result.lose(item)
                 elif isinstance(item, tuple):
-                    batch.append(item)
+                    with contextlib.suppress(StoppedError):
+                        keep_beside(path, hashes_of(item[1]), images, read_image)
+                    source, chat = item
+                    batch.append((source, with_paths(chat, images.path)))
                     chats += 1
-                    characters += _characters(item[1])
+                    characters += _characters(chat)
                     if len(batch) >= _BATCH_CHATS or characters > _BATCH_CHARACTERS:
                         hand_over()
                 else:

@@ -24,12 +24,19 @@ from app.controllers.app import App
 from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.conversation import Conversation
+from app.session.images import images_of
 from app.store import strings as store_strings
 from app.store.chat_files import file_name, pieces, to_markdown
 from app.store.faults import TransferError
+from app.store.image_copies import ImageCopies
+from core.documents.client import ImageReading
 from core.errors import RequestError
+from core.events import Image
 from core.system.files import replacing
+from core.system.reader_process import StoppedError
 
+# The longer side of images in HTML and PDF files; twice of what is shown.
+PICTURE_PX = 960
 _ENDINGS = {"json": "json", "markdown": "md", "html": "html", "pdf": "pdf"}
 
 
@@ -44,6 +51,7 @@ class Transfer(QObject):
         self._exports: deque[_Export] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self._reading: ImageReading | None = None  # of the thread
         self._options = ExportOptions()
 
     @property
@@ -91,6 +99,8 @@ class Transfer(QObject):
     async def close(self) -> None:
         """Cancel the exports that are not written yet. Safe to call twice."""
         self._closing = True
+        if reading := self._reading:
+            reading.stop()
         if self._task is not None:
             await self._task
 
@@ -144,30 +154,71 @@ class Transfer(QObject):
                     written += 1
 
         if export.kind == "json":
-            with replacing(export.path, private=False) as file:
-                for piece in pieces(chats()):
+
+            def with_copies() -> Iterator[Conversation]:
+                for chat in chats():
+                    for image in images_of(chat):
+                        copies.add(image)
+                    yield chat
+
+            with self._copies(export.path) as copies, replacing(export.path, private=False) as file:
+                for piece in pieces(with_copies()):
                     file.write(piece)
             return written
         for chat in chats():
             name = f"{_file_name(chat.title)}.{_ENDINGS[export.kind]}"
             path = _free(export.path / name) if export.in_folder else export.path
-            with replacing(path, private=False) as file:
-                for data in self._file(chat, export):
+            with self._copies(path) as copies, replacing(path, private=False) as file:
+                for data in self._file(chat, export, copies):
                     file.write(data)
         return written
 
-    def _file(self, chat: Conversation, export: _Export) -> Iterator[bytes]:
+    def _file(self, chat: Conversation, export: _Export, copies: ImageCopies) -> Iterator[bytes]:
         """The parts of the file of one chat. Raises `ClosingError` if the window closes."""
         title, options = chat.title or panels_strings.NEW_CHAT, export.options
         if export.kind == "pdf":
-            formulas = formulas_in(chat, self._check_open)
-            yield to_pdf(title, blocks(chat, options, title, formulas), self._check_open, formulas)
+            formulas, found = formulas_in(chat, self._check_open), dict[str, bytes]()
+
+            def picture(image: Image) -> bytes | None:
+                made = found.get(image.hash) or self._picture(image)
+                if made is not None:
+                    found[image.hash] = made
+                return made
+
+            parts = blocks(chat, options, title, formulas, picture)
+            yield to_pdf(title, parts, self._check_open, formulas, found)
         elif export.kind == "html":
-            for part in page(chat, options, title, formulas_in(chat, self._check_open)):
+            for part in page(chat, options, title, formulas_in(chat, self._check_open), self._picture):
                 self._check_open()
                 yield part.encode(errors="replace")
         else:
-            yield to_markdown(chat).encode()
+            yield to_markdown(chat, copies.add).encode()
+
+    @contextlib.contextmanager
+    def _copies(self, path: Path) -> Iterator[ImageCopies]:
+        """The copies of images beside the file at `path`; removed again if it is not written."""
+        copies = ImageCopies(path, self._app.home.library.images)
+        try:
+            yield copies
+        except BaseException:
+            copies.undo()
+            raise
+
+    def _picture(self, image: Image) -> bytes | None:
+        """A PNG of the image; None if it is missing. Raises `ClosingError` if the window closes."""
+        images = self._app.home.library.images
+        if not images.is_kept(image.hash):
+            return None
+        self._reading = reading = ImageReading(images.path(image.hash), name=image.name)
+        self._check_open()
+        try:
+            return reading.preview(image.hash, PICTURE_PX)
+        except StoppedError:
+            raise ClosingError from None
+        except RequestError:  # damaged meanwhile
+            return images.thumbnail(image.hash)
+        finally:
+            self._reading = None
 
     def _check_open(self) -> None:
         if self._closing:

@@ -74,10 +74,16 @@ def hashes_in(messages: Iterable[Message]) -> set[str]:
     return {image.hash for message in messages for image in message.images}
 
 
+def images_of(chat: Conversation) -> Iterator[Image]:
+    """Returns all images of a chat, of hidden versions and unsent messages, too."""
+    sent = (version.user for turn in chat.turns for version in turn.versions)
+    for message in (*sent, *in_draft(chat)):
+        yield from message.images
+
+
 def hashes_of(chat: Conversation) -> set[str]:
     """Returns the hashes of all images of a chat, of hidden versions and unsent messages, too."""
-    sent = (version.user for turn in chat.turns for version in turn.versions)
-    return hashes_in((*sent, *in_draft(chat)))
+    return {image.hash for image in images_of(chat)}
 
 
 def with_paths(chat: Conversation, path: Callable[[str], Path | str]) -> Conversation:

@@ -13,6 +13,8 @@ Markdown is for people, and its words are imported again:
     …
     <!-- draftlight: attachment "name" -->
     …
+    <!-- draftlight: image {"name":"receipt.png","hash":"…","width":400,"height":300} -->
+    ![receipt.png](Title-images/receipt.png)
     <!-- draftlight: answer -->
     ## Answer
     …
@@ -22,13 +24,14 @@ Markdown is for people, and its words are imported again:
 
 Notes are not imported. The marks divide the file, so a heading inside a message does not; a line of a message
 that looks like a mark gets a backslash. Token tints, figures and settings are only in JSON. Files of other
-programs are divided by their headings (You, User, Assistant …).
+programs are divided by their headings (You, User, Assistant …). Both kinds name images by hash; the images'
+files are in a folder beside the file (`app.store.image_copies`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
@@ -44,13 +47,14 @@ from app.session.strings import WHERE_FROM
 from app.store import strings
 from app.store.faults import TransferError
 from app.store.packing import PackedTurn, forgiving, pack, packed, packed_chat, unpacked
-from core.events import TYPED, Attachment, Message, Token
+from core.events import TYPED, Attachment, Image, Message, Token
 from core.events.wire import well_formed, well_formed_record
 
-_MARK = re.compile(r"<!-- draftlight: (question|attachment|answer|notes) ?(.*?) ?-->\s*$")
+_MARK = re.compile(r"<!-- draftlight: (question|attachment|image|answer|notes) ?(.*?) ?-->\s*$")
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
 _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
+_ESCAPABLE = re.compile(r"[\\\[\]<>*_`]")
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _HEADING = re.compile(r"#{1,6}\s+\**([\w ]*)")
 
@@ -123,7 +127,7 @@ def _check_savable(chat: Conversation) -> None:
         raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 
-def _encoded(record: Conversation | PackedTurn | str) -> bytes:
+def _encoded(record: Conversation | PackedTurn | _ImageFact | str) -> bytes:
     try:
         return msgspec.json.encode(record)
     except UnicodeEncodeError:
@@ -145,7 +149,17 @@ class _Part(Struct):
         return "\n".join(self.lines).strip("\n")
 
 
-def to_markdown(chat: Conversation) -> str:
+class _ImageFact(Struct, frozen=True):
+    """What the mark of an image has."""
+
+    name: str
+    hash: str
+    width: int
+    height: int
+
+
+def to_markdown(chat: Conversation, link: Callable[[Image], str] = lambda image: "") -> str:
+    """Returns the file. `link` returns the path from it to an image's file, empty if that is missing."""
     parts = [f"# {chat.title}\n"]
     origins = origins_of_chat(chat)
     for turn in chat.turns:
@@ -159,6 +173,12 @@ def to_markdown(chat: Conversation) -> str:
             parts.append(
                 f"<!-- draftlight: attachment {name} -->\n### {heading}\n\n{_guarded(attachment.text)}\n"
             )
+        for image in turn.user.images:
+            fact = _ImageFact(image.name, image.hash, image.width, image.height)
+            name, path = " ".join(image.name.split()), link(image)
+            escaped = _ESCAPABLE.sub(r"\\\g<0>", name)
+            shown = f"![{escaped}]({path})" if path else strings.image_missing(name)
+            parts.append(f"<!-- draftlight: image {_encoded(fact).decode()} -->\n{shown}\n")
         if turn.answer.tokens:
             parts.append(
                 f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.words)}\n"
@@ -235,7 +255,11 @@ def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
         elif part.kind == "attachment":
             user = turns[-1].user
             attachment = Attachment(_name(part.fact), part.text)
-            user = Message("user", user.content, (*user.attachments, attachment))
+            user = replace(user, attachments=(*user.attachments, attachment))
+            turns[-1] = replace(turns[-1], user=user)
+        elif part.kind == "image":
+            user, image = turns[-1].user, _image(part.fact)
+            user = replace(user, images=(*user.images, *image))
             turns[-1] = replace(turns[-1], user=user)
         elif part.text and part.kind != "notes":
             text = f"{turns[-1].answer.text}\n\n{part.text}".lstrip("\n")  # several answers are joined
@@ -261,6 +285,14 @@ def _time(fact: str) -> datetime | None:
 def _usable(when: datetime) -> bool:
     """Whether `when` exists in every time zone: it is stored in UTC, displayed and sorted in local time."""
     return MINYEAR < when.year < MAXYEAR
+
+
+def _image(fact: str) -> tuple[Image, ...]:
+    """The image of a mark; none if a person changed the mark."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        found = msgspec.json.decode(fact.encode(), type=_ImageFact)
+        return (msgspec.convert(msgspec.structs.asdict(found) | {"path": ""}, Image),)
+    return ()
 
 
 def _name(fact: str) -> str:

@@ -84,6 +84,10 @@ def readable(readable: int, partial: int, known: int, backup: int | None) -> str
     return f"{text}. The newest backup has {backup:,}, from which missing parts are taken."
 
 
+def image_missing(name: str) -> str:
+    return f"The image “{name}” is missing."
+
+
 FOLDER = "a folder"
 SPECIAL = "a pipe, a socket or a device"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 from datetime import datetime, timedelta, timezone
@@ -12,12 +13,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image as Pillow
 from pypdf import PdfReader
 from PySide6.QtWidgets import QApplication
 
-from app.chat.export import ExportOptions, blocks, page, to_pdf
+from app.chat.export import ExportOptions, blocks, formulas_in, page, to_pdf
 from app.session.chats.conversation import Answer, Conversation, Turn
-from core.events import Attachment, Message
+from core.events import Attachment, Image, Message
 from tests.app.chat.written import finished, tokens_of
 
 ANSWER = """<think>
@@ -179,6 +181,58 @@ def test_the_pdf_has_real_text_embedded_fonts_and_page_numbers(qapp: QApplicatio
         (inner,) = font["/DescendantFonts"]
         descriptor = inner.get_object()["/FontDescriptor"].get_object()
         assert any(key in descriptor for key in ("/FontFile", "/FontFile2", "/FontFile3"))
+
+
+def _drawn(size: tuple[int, int], colour: tuple[int, int, int]) -> bytes:
+    stream = io.BytesIO()
+    Pillow.new("RGB", size, colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+_KEPT = {"a" * 64: _drawn((960, 480), (200, 30, 40)), "b" * 64: _drawn((40, 30), (20, 90, 200))}
+_NAMED = {"a" * 64: "receipt.png", "b" * 64: 'small "<b>".png', "c" * 64: "gone & away.png"}
+PICTURED = Message(
+    "user",
+    "What do they show?",
+    images=tuple(Image(name, "", key, 1920, 960) for key, name in _NAMED.items()),
+)
+
+
+def picture(image: Image) -> bytes | None:
+    return _KEPT.get(image.hash)
+
+
+def test_the_page_has_the_images_in_it_and_names_a_missing_one() -> None:
+    made = "".join(page(chat(question=PICTURED), ExportOptions(), "Ferry", picture=picture))
+    text = read(re.sub(r"<img [^>]*>", "", made)).text
+    found = re.findall(
+        r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)"[^>]* (width="\d+" height="\d+")>', made
+    )
+    assert [(base64.b64decode(data), unescape(name), size) for data, name, size in found] == [
+        (_KEPT["a" * 64], "receipt.png", 'width="480" height="240"'),
+        (_KEPT["b" * 64], _NAMED["b" * 64], 'width="40" height="30"'),  # not enlarged
+    ]
+    assert made.count("src=") == 2
+    assert "The image “gone & away.png” is missing." in text
+    assert [f"Image: {name}" in text for name in _NAMED.values()] == [True, True, False]
+    # Before the question's text, as in the window.
+    assert made.index("base64") < made.index("What do they show?")
+
+
+def test_the_pdf_has_the_images_in_it_beside_formulas(qapp: QApplication) -> None:
+    asked = chat("Area: $\\sum_a^b \\sqrt 2$ now.", PICTURED)
+    formulas = formulas_in(asked)
+    assert formulas
+    parts = blocks(asked, ExportOptions(), "Ferry", formulas, picture)
+    reader = PdfReader(io.BytesIO(to_pdf("Ferry", parts, formulas=formulas, pictures=_KEPT)))
+    images = [each.image.convert("RGB") for one in reader.pages for each in one.images]
+    assert [each.size for each in images] == [(960, 480), (40, 30)]
+    for shown, wanted in zip(images, ((200, 30, 40), (20, 90, 200)), strict=True):
+        assert all(abs(a - b) < 12 for a, b in zip(shown.getpixel((20, 15)), wanted, strict=True))
+    text = " ".join(" ".join(each.extract_text() for each in reader.pages).split())
+    assert "Image: receipt.png" in text
+    assert re.search("The image “gone & away.png. is missing", text)
+    assert "Area:" in text
 
 
 def test_lines_are_neither_cut_nor_outside_the_page(qapp: QApplication) -> None:

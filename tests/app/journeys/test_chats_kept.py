@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 import itertools
+import re
 import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from io import BytesIO
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
+from PIL import Image as Pillow
+from pypdf import PdfReader
 from PySide6.QtCore import QObject, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
@@ -55,6 +62,12 @@ CTRL = Qt.KeyboardModifier.ControlModifier
 def titles(window: MainWindow) -> list[str]:
     rows = window.views.sidebar.list.model()
     return [str(rows.index(place, 0).data()) for place in range(rows.rowCount())]
+
+
+def picture(size: tuple[int, int], colour: tuple[int, int, int]) -> bytes:
+    stream = BytesIO()
+    Pillow.new("RGB", size, colour).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def filled(folder: Path, *chats: Conversation) -> None:
@@ -377,6 +390,51 @@ async def test_out_into_files_and_in_again_where_the_context_is_counted(stage: S
     window.controller.chat.start()
     window.views.composer.set_text("")
     await until(lambda: pill.used_tokens == 0)
+
+
+async def test_images_go_out_with_every_kind_of_file_and_in_again(stage: Stage, tmp_path: Path) -> None:
+    home, files = tmp_path / "home", tmp_path / "files"
+    files.mkdir()
+    library = Library(home)
+    chat = chat_of(1, 1, 5)
+    # Larger than what a page shows; its bytes go beside Markdown and JSON as they are.
+    kept = library.images.keep(picture((1200, 600), (200, 30, 40)), "receipt.png")
+    gone = replace(kept, name="gone.png", hash="9" * 64)
+    user = Message("user", "What does it cost?", images=(kept, gone))
+    library.save(replace(chat, turns=(replace(chat.turns[0], user=user),)))
+    library.close()
+    window = await stage.open(folder=home)
+    transfer, name = window.controller.chat.transfer, "What does it cost"
+    for kind in ("markdown", "json", "html", "pdf"):
+        transfer.export("c1", kind)
+        if kind in ("html", "pdf"):
+            await click((await sheet(window, sheets.OptionsSheet)).accept_button)
+        await choose_in_sheet(window, files / f"{name}.{kind}")
+        await until(lambda: not transfer.is_busy)
+    assert sorted(each.name for each in files.iterdir()) == [
+        f"{name}-images", f"{name}.html", f"{name}.json", f"{name}.markdown", f"{name}.pdf",
+    ]  # fmt: skip
+    assert [each.name for each in (files / f"{name}-images").iterdir()] == ["receipt.png"]
+    assert (files / f"{name}-images" / "receipt.png").read_bytes() == Path(kept.path).read_bytes()
+    assert f"![receipt.png]({quote(name)}-images/receipt.png)" in (files / f"{name}.markdown").read_text()
+    page = (files / f"{name}.html").read_text()
+    (shown,) = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert Pillow.open(BytesIO(base64.b64decode(shown))).size == (960, 480)
+    assert "The image “gone.png” is missing." in page
+    (drawn,) = PdfReader(files / f"{name}.pdf").pages[0].images
+    assert drawn.image.size == (960, 480)
+
+    for kind in ("markdown", "json"):
+        window = await stage.open(folder=tmp_path / f"elsewhere-{kind}")
+        chats, importing = window.controller.chats, window.controller.chat.importing
+        assert not window.controller.home.library.images.is_kept(kept.hash)
+        importing.import_from([files / f"{name}.{kind}"])
+        await until(partial(lambda each: not each.is_busy, importing))
+        (listed,) = (each.id for each in chats.listed() if each.title)
+        images = chats.get(listed).turns[0].user.images
+        assert [each.name for each in images] == ["receipt.png", "gone.png"]
+        assert Path(images[0].path).read_bytes() == Path(kept.path).read_bytes()
+        assert not Path(images[1].path).exists()
 
 
 async def test_an_export_that_fails_leaves_the_old_file(

@@ -15,7 +15,7 @@ from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_files import file_name, from_json, from_markdown, to_json, to_markdown
 from app.store.faults import TransferError
 from app.store.packing import pack
-from core.events import Attachment, Message, Token
+from core.events import Attachment, Image, Message, Token
 from tests.app.store import chats
 from tests.app.store.chats import chat_of
 
@@ -88,6 +88,32 @@ def test_markdown_keeps_every_word(said: list[tuple[str, str, list[tuple[str, st
     assert [turn.answer.text for turn in chat.turns] == [turn.answer.text for turn in turns]
     assert [turn.asked for turn in chat.turns] == [chats.NOON] * len(turns)
     assert {turn.answer.status for turn in chat.turns} == {"imported"}
+
+
+@given(st.lists(st.lists(st.tuples(words, st.booleans()), max_size=3), min_size=1, max_size=3))
+def test_markdown_keeps_its_images_and_says_which_are_missing(
+    said: list[list[tuple[str, bool]]],
+) -> None:
+    there, turns = dict[str, bool](), []
+    for place, images in enumerate(said):
+        found = []
+        for number, (name, kept) in enumerate(images):
+            hash = f"{place}{number}".zfill(64)
+            there[hash] = kept
+            found.append(Image(name, "/data/images/x", hash, 7, 9))
+        turns.append(Turn(f"t{place}", Message("user", "Look", images=tuple(found)), Answer((), "imported")))
+    text = to_markdown(
+        Conversation("c", chats.NOON, tuple(turns)),
+        lambda image: f"Chat-images/{image.hash}" if there[image.hash] else "",
+    )
+    again = from_markdown(text)
+    assert [turn.user.content for turn in again.turns] == ["Look"] * len(turns)
+    assert [turn.user.images for turn in again.turns] == [
+        tuple(replace(image, path="") for image in turn.user.images) for turn in turns
+    ]
+    for hash, kept in there.items():
+        assert (f"](Chat-images/{hash})" in text) is kept
+    assert text.count("is missing.") >= sum(not kept for kept in there.values())
 
 
 def test_a_given_title_comes_along() -> None:
