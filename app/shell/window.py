@@ -325,7 +325,9 @@ class MainWindow(QMainWindow):
         return stack
 
     def _make_settings(self) -> QWidget:
-        return self.app_settings.make_window(self.controller.chat.settings, self.controller.saved_chats)
+        controller = self.controller
+        images = controller.home.library.images
+        return self.app_settings.make_window(controller.chat.settings, controller.saved_chats, images)
 
     def _make_server(self) -> QWidget:
         from app.features.server.controller import ServerPage

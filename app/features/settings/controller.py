@@ -16,6 +16,7 @@ from app.controllers.chat_settings import ChatSettings
 from app.controllers.views import Views
 from app.controls.buttons import on_click
 from app.features.worker_caches import SavedChatsController
+from app.session.images import ImageArchive
 from app.store.preferences import PreferencesFile
 from app.theme.theme import theme
 from core.errors import SettingError
@@ -70,7 +71,9 @@ class AppSettings(QObject):
         self.changed.connect(form.show_settings)
         form.changed.connect(lambda key, value: self._try(form, key, value))
 
-    def make_window(self, chats: ChatSettings, saved_chats: SavedChatsController) -> SettingsWindow:
+    def make_window(
+        self, chats: ChatSettings, saved_chats: SavedChatsController, images: ImageArchive
+    ) -> SettingsWindow:
         from app.features.settings.window import SettingsWindow
 
         window = SettingsWindow()
@@ -85,6 +88,7 @@ class AppSettings(QObject):
         window.show_saved(saved_chats.now)
         saved_chats.listed.connect(window.show_saved)
         window.shown.connect(saved_chats.refresh)
+        window.shown.connect(lambda: window.show_images(images.listed()))
         return window
 
     def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:

@@ -6,6 +6,7 @@ reset their defaults.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
+from app.session.images import KeptImage
 from app.session.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_minimum_width
 from core.errors import SettingError
@@ -29,6 +31,7 @@ APP_SETTINGS = "Settings"
 RESET_APP_SETTINGS = "Reset These Settings"
 AT_ONCE = "Changes apply at once, in all chats."
 NEW_CHATS = "New chats"
+IMAGES = "Images"
 SAVED_CHATS = "Chat caches"
 CLEAR_SAVED = "Clear Chat Caches"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
@@ -59,8 +62,21 @@ def saved_note(saved: SavedChatsListed | None, is_on: bool) -> str:
     return f"{start} {size}.{end}"
 
 
+def images_note(images: Sequence[KeptImage]) -> str:
+    start = (
+        f"Images of your chats are kept on {MACHINE}, each once. An image is erased, also from backups, with"
+        " the last chat that has it, when that is deleted permanently."
+    )
+    if not images:
+        return f"{start} None yet."
+    count = "1 image" if len(images) == 1 else f"{len(images):,} images"
+    return f"{start} {count}, {_size(sum(each.size_bytes for each in images))}."
+
+
 def _size(size_bytes: int) -> str:
-    """Returns `412 MB` or `1.2 GB`."""
+    """Returns `37 KB`, `412 MB` or `1.2 GB`."""
+    if size_bytes < 2**20:
+        return f"{math.ceil(size_bytes / 2**10):,} KB"
     return f"{size_bytes / 2**20:,.0f} MB" if size_bytes < 2**30 else f"{gigabytes(size_bytes)} GB"
 
 
@@ -80,6 +96,7 @@ class SettingsWindow(SideWindow):
         self.defaults_button = Button(RESET_DEFAULTS)
         self.clear_button = Button(CLEAR_SAVED)
         self._saved_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        self._images_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         self._defaults_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         # The local server's settings are in its window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
@@ -89,6 +106,7 @@ class SettingsWindow(SideWindow):
         self._build()
         self.show_settings(WindowSettings())
         self.show_defaults(0)
+        self.show_images(())
 
     def field(self, key: str) -> SettingField:
         """Returns the field of the setting `key`. Raises `KeyError`."""
@@ -115,12 +133,18 @@ class SettingsWindow(SideWindow):
         self._saved_note.setText(saved_note(saved, self._saves))
         self.clear_button.setEnabled(saved is not None and saved.files > 0)
 
+    def show_images(self, images: Sequence[KeptImage]) -> None:
+        """Show the number and the size of the images of all chats."""
+        self._images_note.setText(images_note(images))
+
     # ---- building
 
     def _build(self) -> None:
         page = QWidget()
         page.setAutoFillBackground(False)
         form = self._form
+        form.add_title(IMAGES)
+        form.add(self._images_note)
         form.add_title(SAVED_CHATS)
         form.add(self._saved_note)
         form.add_row(self.clear_button)

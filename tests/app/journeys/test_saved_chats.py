@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from io import BytesIO
+from pathlib import Path
+
 import pytest
+from PIL import Image as Pillow
 from PySide6.QtWidgets import QLabel
 
 from app.shell.window import MainWindow
@@ -178,3 +183,28 @@ async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(
     await until(lambda: last(window).status == "finished")
     assert commands[-1].messages[:-1] == question.messages[:-1]
     assert commands[-1].messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
+
+
+async def test_settings_count_the_images_of_all_chats_and_their_bytes(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.open(folder=tmp_path)
+    images = window.controller.home.library.images
+
+    def said() -> str:
+        """What the window says each time it is opened."""
+        page = window.windows.show("settings")
+        (text,) = (each.text() for each in page.findChildren(QLabel) if each.text().startswith("Images of"))
+        page.close()
+        return str(text)
+
+    assert said().endswith("None yet.")
+    kept = []
+    for shade in range(2):
+        stream = BytesIO()
+        Pillow.effect_noise((900, 700), 60 + shade).save(stream, "PNG")
+        kept.append(images.keep(stream.getvalue(), "noise.png").hash)
+        size_bytes = sum(path.stat().st_size for path in images.folder.iterdir())
+        size = f"{size_bytes / 2**20:,.0f} MB" if shade else f"{math.ceil(size_bytes / 2**10):,} KB"
+        assert said().endswith(f" {'2 images' if shade else '1 image'}, {size}.")
+    images.saved(kept)
+    images.erase(kept)
+    assert said().endswith("None yet.")

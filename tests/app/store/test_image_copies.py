@@ -25,7 +25,7 @@ def drawn(colour: tuple[int, int, int]) -> bytes:
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> ImageFolder:
+def images(tmp_path: Path, images_in_process: None) -> ImageFolder:
     return ImageFolder(tmp_path / "data" / "images")
 
 
