@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(self.hub.trouble.search_takes_s)
             wanted = parse_qs(url.query).get("search", [""])[0].lower()
             names = [name for name in self.hub.folders if wanted in name.lower()]
-            self._json([{"id": name, "modelId": name, "downloads": 7, "tags": ["mlx"]} for name in names])
+            self._json([{"id": name, "modelId": name, "downloads": 7, **self._kind(name)} for name in names])
         elif url.path.startswith("/api/models/"):
             self._describe("/".join(url.path.split("/")[3:5]))
         elif "/resolve/" in url.path:
@@ -103,6 +103,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_file(name, file if commit == self.hub.commit else "")
         else:
             self._refuse(404)
+
+    def _kind(self, name: str) -> dict[str, Any]:
+        """What the hub derives from a model's files."""
+        path = self.hub.folders[name] / "config.json"
+        config = json.loads(path.read_text()) if path.is_file() else {}
+        what = "image-text-to-text" if "vision_config" in config else None
+        return {"tags": ["mlx", config.get("model_type", "")], "pipeline_tag": what}
 
     def _describe(self, name: str) -> None:
         folder = self.hub.folders.get(name)

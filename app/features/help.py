@@ -49,6 +49,7 @@ NOT_MEASURED = "The report could not be made."
 _ORDER = (
     "ask",
     "attach",
+    "images",
     "colors",
     "origins",
     "speed",

@@ -287,11 +287,14 @@ def api_id(model: ModelInfo | ModelEntry) -> str:
 
 
 class HubModel(Struct, frozen=True):
-    """A model on the hub. `downloads`: the hub's count."""
+    """A model on the hub. `downloads`: the hub's count. `sees`: by what its page says, images can be sent to
+    it.
+    """
 
     model: str
     downloads: int = 0
     gated: bool = False
+    sees: bool = False
 
 
 # ---- commands

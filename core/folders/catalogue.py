@@ -22,6 +22,7 @@ from core.events import MemoryNeed, ModelEntry, ModelHead
 from core.folders import places
 from core.folders.config import Machine, is_supported
 from core.folders.download import NOTE
+from core.folders.eyes import FAMILIES
 from core.folders.folder import check, describe, disk_bytes
 from core.folders.heads import found_heads
 from core.folders.json_files import object_in
@@ -257,7 +258,8 @@ class Suggestion(Struct, frozen=True, forbid_unknown_fields=True):
     """A model to download, as a row of `resources/models/suggested.json`.
 
     `memory_bytes`: peak of a process that reads and answers 8,000 tokens. `estimated`: how the fields that no
-    page gives were derived. `sources`: pages that give the others. `taken_on`: ISO date of the pages.
+    page gives were derived. `sources`: pages that give the others. `taken_on`: ISO date of the pages. `sees`:
+    its files have the part for images.
     """
 
     repository: str
@@ -272,6 +274,7 @@ class Suggestion(Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...]
     taken_on: str
     estimated: dict[str, str] = {}
+    sees: bool = False
 
 
 class SuggestedHead(Struct, frozen=True, forbid_unknown_fields=True):
@@ -334,4 +337,5 @@ def _entry(model: Suggestion, machine: Machine) -> ModelEntry:
         context_tokens=model.context_tokens,
         need=MemoryNeed(weights=weights, working=model.memory_bytes - model.size_bytes),
         good_at=model.good_at,
+        sees=model.sees and model.type in FAMILIES,
     )

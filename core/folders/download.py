@@ -30,6 +30,7 @@ from msgspec import Struct
 from core.errors import DownloadError, ModelError
 from core.events import DownloadProgress, HubModel
 from core.folders.config import is_supported
+from core.folders.eyes import FAMILIES
 from core.folders.folder import TEMPLATES_FOLDER, check_whole, gigabytes
 from core.folders.json_files import read_object
 from core.folders.places import download_folder, folder_name, head_kind, hub_name, is_head_file, is_hub_name
@@ -384,12 +385,22 @@ class RemoteFile(Struct, frozen=True):
     git_oid: str = ""
 
 
+_FOR_IMAGES = "image-text-to-text"
+
+
 class _Found(Struct):
-    """The used fields of the hub's file list."""
+    """The used fields of the hub's file list. `tags` have the model type, `pipeline_tag` what it is for."""
 
     id: str
     downloads: int = 0
     gated: bool | str = False
+    pipeline_tag: str | None = None
+    tags: tuple[Any, ...] = ()
+
+    @property
+    def sees(self) -> bool:
+        """Whether it is for images and text, and Draftlight supports images for its type."""
+        return self.pipeline_tag == _FOR_IMAGES and not FAMILIES.keys().isdisjoint(map(str, self.tags))
 
 
 class RemoteModel(Struct, frozen=True):
@@ -463,7 +474,9 @@ def search(text: str) -> tuple[HubModel, ...]:
         hf_raise_for_status(response)
         found = msgspec.convert(response.json(), list[_Found])
     return tuple(
-        HubModel(each.id, each.downloads, bool(each.gated)) for each in found if is_hub_name(each.id)
+        HubModel(each.id, each.downloads, bool(each.gated), each.sees)
+        for each in found
+        if is_hub_name(each.id)
     )
 
 

@@ -284,7 +284,7 @@ class ModelsController(QObject):
         elif self._offered:
             lead = Lead(
                 strings.offer_title(self._offered.name),
-                strings.offer_text(self._offered.good_at, self._offered.disk_bytes),
+                strings.offer_text(self._offered.good_at, self._offered.disk_bytes, sees=self._offered.sees),
                 None,
                 strings.DOWNLOAD_OFFERED,
                 strings.USE_STARTER,

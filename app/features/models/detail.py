@@ -129,6 +129,7 @@ class ModelDetail(PanelBeside):
             entry.disk_bytes,
             tokens_per_s,
             has_template=entry.has_template,
+            sees=entry.sees,
         )
         self.summary.setText(words)
         self.problem.setText(" ".join(part for part in (entry.problem, entry.hint) if part))

@@ -188,7 +188,13 @@ def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
         ModelRow(
             each.model,
             each.model,
-            strings.joined((strings.downloads(each.downloads), strings.GATED if each.gated else "")),
+            strings.joined(
+                (
+                    strings.downloads(each.downloads),
+                    strings.SEES if each.sees else "",
+                    strings.GATED if each.gated else "",
+                )
+            ),
             commands=("get",),
         )
         for each in found
@@ -272,7 +278,9 @@ def memory_parts(
     draft: ModelEntry | None = None,
     kv: KvCache = FULL_PRECISION,
 ) -> tuple[MemoryPart, ...]:
-    """Returns the parts of the memory need. A draft model's cache keeps full precision."""
+    """Returns the parts of the memory need, with what the first image adds. A draft model's cache keeps full
+    precision.
+    """
     tokens = min(context_tokens, entry.context_tokens)
     need = entry.need.with_cache(kv)
     bits = "" if need == entry.need else kv.bits
@@ -284,7 +292,11 @@ def memory_parts(
         size = draft.need.weights + draft.need.cache_at(tokens)
         parts.append(MemoryPart(strings.DRAFT_MODEL, "series_purple", size))
     working = need.total_at(tokens) - need.weights - need.cache_at(tokens)
-    return (*parts, MemoryPart(strings.WORKING, "series_grey", working))
+    parts.append(MemoryPart(strings.WORKING, "series_grey", working))
+    if need.eyes:
+        color = "series_blue" if draft else "series_purple"  # not the draft model's
+        parts.append(MemoryPart(strings.EYES, color, need.eyes))
+    return tuple(parts)
 
 
 _ORIGINS = {
@@ -299,7 +311,14 @@ def _row(entry: ModelEntry, name: str, color: str, fit: FitFacts | None, last: s
     return ModelRow(
         entry.reference,
         name,
-        strings.joined((strings.bits(entry.bits, entry.dtype), strings.size(entry.disk_bytes), last)),
+        strings.joined(
+            (
+                strings.bits(entry.bits, entry.dtype),
+                strings.size(entry.disk_bytes),
+                last,
+                strings.SEES if entry.sees else "",
+            )
+        ),
         entry.family_name,
         color,
         f"{strings.FIT_WORDS[fit.fit]}, {fit.text}" if fit else unknown,

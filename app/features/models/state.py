@@ -24,6 +24,8 @@ from core.settings.prefill import KvCache
 
 _OFFER_CONTEXT_TOKENS = 8192
 _DISK_SHARE = 0.9
+# The share of a model's parameters from which another one is of about its size.
+_SAME_SIZE = 0.75
 
 
 class ModelsState(Struct, frozen=True):
@@ -102,20 +104,21 @@ def handle(state: ModelsState, event: CatalogueEvent) -> ModelsState:
 
 
 def model_to_offer(state: ModelsState) -> ModelEntry | None:
-    """Returns the best suggestion that memory and disk have room for; None unless the starter is the only
-    model.
+    """Returns the best suggestion that memory and disk have room for, or the best one of about its size that
+    sees images; None unless the starter is the only model.
     """
     if state.downloads or [entry.source for entry in state.models] != ["starter"]:
         return None
-    return next(
-        (
-            entry
-            for entry in state.suggested
-            if entry.disk_bytes <= _DISK_SHARE * state.free_bytes
-            and fit_of(entry.need.total_at(_OFFER_CONTEXT_TOKENS), state.limit_bytes) == "fits"
-        ),
-        None,
-    )
+    fitting = [
+        entry
+        for entry in state.suggested
+        if entry.disk_bytes <= _DISK_SHARE * state.free_bytes
+        and fit_of(entry.need.total_at(_OFFER_CONTEXT_TOKENS), state.limit_bytes) == "fits"
+    ]
+    if not fitting:
+        return None
+    least = _SAME_SIZE * fitting[0].parameters
+    return next((entry for entry in fitting if entry.sees and entry.parameters >= least > 0), fitting[0])
 
 
 def fail(state: ModelsState, failed: Failed, searched: str = "") -> ModelsState:

@@ -22,6 +22,7 @@ ON_MACHINE = f"On {MACHINE}"
 DOWNLOADS = "Downloads"
 SEARCH_GROUP = "Search"
 ASKING = "Asking the hub…"
+SEES = "sees images"
 GATED = "its owner asks you to accept terms first"
 ON_DISK = "A folder on this machine. Its name is sent nowhere."
 NOT_ASKED = "Only the name is sent when you search"
@@ -54,6 +55,7 @@ MEMORY = "Memory"
 WEIGHTS = "Weights"
 DRAFT_MODEL = "Draft model"
 WORKING = "Working space"
+EYES = "Images, from the first one on"
 CONTEXT = "Context"
 CONTEXT_TIP = "Memory is worked out for a context of this many tokens."
 DRAFTS_TITLE = "Draft models it can use"
@@ -107,11 +109,12 @@ def offer_title(name: str) -> str:
     return f"Start with {name}"
 
 
-def offer_text(what: str, size_bytes: int) -> str:
+def offer_text(what: str, size_bytes: int, *, sees: bool) -> str:
+    also = f" It {SEES}." if sees else ""
     return (
-        f"The best model for the memory of {MACHINE}: good at {what}. It is a download of {size(size_bytes)},"
-        f" about {download_time(size_bytes)}. The small starter shows how everything works, but its answers"
-        " are often wrong."
+        f"The best model for the memory of {MACHINE}: good at {what}.{also} It is a download of"
+        f" {size(size_bytes)}, about {download_time(size_bytes)}. The small starter shows how everything"
+        " works, but its answers are often wrong."
     )
 
 
@@ -196,8 +199,12 @@ def cache_at(tokens: int, bits: str = "") -> str:
     return f"Cache at {tokens:,} tokens, {bits} bits" if bits else f"Cache at {tokens:,} tokens"
 
 
-def on_disk(precision: str, size_bytes: int, tokens_per_s: float, *, has_template: bool = True) -> str:
+def on_disk(
+    precision: str, size_bytes: int, tokens_per_s: float, *, has_template: bool = True, sees: bool = False
+) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
+    if sees:
+        said = f"{said} It {SEES}."
     if not has_template:
         said = f"{said} No chat template: the model reads texts without roles."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said

@@ -27,7 +27,7 @@ from app.features.models.facts import (
     rows,
     suggestions,
 )
-from app.features.models.state import ModelsState, fail, forget_worker, handle, look_up
+from app.features.models.state import ModelsState, fail, forget_worker, handle, look_up, model_to_offer
 from app.features.models.window import COLUMNS, ModelsWindow
 from app.shell.window import MainWindow
 from core.events import (
@@ -142,6 +142,49 @@ def test_a_quantised_cache_takes_less_memory() -> None:
     _, row = rows(state(model, kv=kv), 4096)
     assert row.memory == "Fits, 6.7 GB spare"
     assert rows(state(model), 4096)[1].memory != row.memory
+
+
+def test_models_that_see_are_marked_and_their_eyes_take_memory_from_the_first_image_on() -> None:
+    seeing = replace(LARGE, sees=True, need=replace(LARGE.need, eyes=GIB // 2))
+    parts = memory_parts(seeing, 4096)
+    assert parts[:-1] == memory_parts(LARGE, 4096)
+    assert (parts[-1].label, parts[-1].size_bytes) == (strings.EYES, GIB // 2)
+    with_draft = memory_parts(seeing, 4096, SMALL)
+    assert len({(part.color, part.label) for part in with_draft if part.color == "series_purple"}) == 1
+    # A text alone needs no eyes: the fit is the same.
+    assert rows(state(seeing), 4096)[1].memory == rows(state(LARGE), 4096)[1].memory
+    told = [row.detail for row in rows(state(seeing, SMALL), 4096) if row.id]
+    assert [strings.SEES in each for each in told] == [True, False]
+    assert strings.SEES in rows(state(seeing), 4096)[1].spoken
+    found = (HubModel("owner/a", 3, sees=True), HubModel("owner/b", 3))
+    told = [row.detail for row in rows(state(asked="owner", found=found), 4096, "owner") if row.id]
+    assert told == [f"downloaded 3 times · {strings.SEES}", "downloaded 3 times"]
+    (offered,) = suggestions(state(limit_gib=16, suggested=(seeing,)), 4096)
+    assert strings.SEES in offered.detail
+
+
+@pytest.mark.parametrize(
+    ("limit_gib", "sees", "offered"),
+    [
+        (32, (), "large"),
+        (32, ("large", "close"), "large"),
+        (32, ("close", "middle"), "close"),  # of about its size, and it sees
+        (32, ("middle", "small"), "large"),  # those are far smaller
+        (32, ("huge",), "large"),  # that one does not fit
+        (10, ("close",), "middle"),
+    ],
+)
+def test_the_first_pages_offer_sees_if_one_of_its_size_does(
+    limit_gib: float, sees: tuple[str, ...], offered: str
+) -> None:
+    huge, close = entry("huge", "alpha", 15, 60), entry("close", "beta", 11, 7)
+    suggested = tuple(replace(each, sees=each.name in sees) for each in (huge, LARGE, close, MIDDLE, SMALL))
+    starter = replace(SMALL, source="starter")
+    known = state(starter, limit_gib=limit_gib, suggested=suggested, free_bytes=200 * GIB)
+    found = model_to_offer(known)
+    assert found
+    assert found.name == offered
+    assert (strings.SEES in strings.offer_text("", 1, sees=found.sees)) is (offered in sees)
 
 
 def test_the_chosen_draft_model_takes_memory_too() -> None:

@@ -339,6 +339,24 @@ def test_a_type_that_cannot_be_loaded_is_refused_before_its_weights(hub: Hub) ->
     assert hub.ranges_of(WEIGHTS) == []
 
 
+def test_a_search_marks_the_models_that_see(hub: Hub, tmp_path: Path) -> None:
+    """By what the hub's list says of them; other types with images are not supported here."""
+    for name, config in (
+        ("a/eyes-1", {"model_type": "qwen3_5", "vision_config": {}}),
+        ("a/eyes-2", {"model_type": "qwen3_5"}),
+        ("a/eyes-3", {"model_type": "pixtral", "vision_config": {}}),
+    ):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(json.dumps(config))
+        hub.folders[name] = folder
+    assert {each.model: each.sees for each in download_module.search("eyes")} == {
+        "a/eyes-1": True,
+        "a/eyes-2": False,
+        "a/eyes-3": False,
+    }
+
+
 def test_search(hub: Hub) -> None:
     assert [each.model for each in download_module.search("toy")] == [NAME]
     assert download_module.search("nothing of that name") == ()

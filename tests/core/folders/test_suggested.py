@@ -11,6 +11,7 @@ from mlx_lm.utils import _get_classes
 from core.events import fit_of
 from core.folders.catalogue import Suggestion, suggested, suggested_heads, suggestions
 from core.folders.config import Machine
+from core.folders.eyes import FAMILIES
 from core.folders.places import HEAD_KINDS, is_hub_name
 
 ROOT = Path(__file__).parents[3]
@@ -33,6 +34,16 @@ def test_a_row_is_complete_and_its_type_loads(row: Suggestion) -> None:
     assert row.bits <= bits <= 2 * row.bits
     assert row.size_bytes < row.memory_bytes < 2.1 * row.size_bytes
     assert row.good_at
+
+
+@pytest.mark.parametrize("row", suggestions(), ids=lambda row: row.name)
+def test_a_row_sees_if_its_type_has_a_tower_here_and_its_size_has_room_for_one(row: Suggestion) -> None:
+    assert row.sees is (row.type in FAMILIES)
+    # Half a bit of scales and biases for each weight of the text; towers are not quantised.
+    left_bytes = row.size_bytes - row.parameters * (row.bits + 0.5) / 8
+    assert not row.sees or left_bytes > 300_000_000
+    (entry,) = (each for each in suggested(Machine(64 << 30, False)) if each.reference == row.repository)
+    assert entry.sees is row.sees
 
 
 def test_offered_heads_have_their_pages_and_a_kind_that_is_read() -> None:
