@@ -56,7 +56,7 @@ def _identity(source: str) -> str:
     try:
         found = Path(source).stat()
     except OSError:
-        return source or "a head"
+        return source
     return f"{source} {found.st_size} {found.st_mtime_ns}"
 
 

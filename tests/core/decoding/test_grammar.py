@@ -7,20 +7,26 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from mlx_lm.utils import load_tokenizer
+from msgspec.structs import replace
 
-from core.decoding.grammar import GrammarState
+from core.decoding.grammar import Grammars, GrammarState
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, Drafter
 from core.errors import BrokenLogitsError, GrammarError
+from core.events import Grammar
+from core.models.loader import LoadedModel
 from core.settings.request import Sampling
 from tests.core.drafters import answer_of
+from tests.core.engine.support import loaded_of
 from tests.core.toy import toy_model, toy_tokenizer
 
 VOCABULARY = 260
@@ -186,6 +192,139 @@ def test_a_drafter_hears_each_token_once_and_guesses_behind_what_is_forced() -> 
     assert drafter.asked_at == [8]
     assert drafter.fed_back == [(9, 9)]
     assert [(step.forced, step.accepted, step.drafted) for step in steps] == [(8, 17, 17)]
+
+
+# ---- grammars of requests
+
+
+@pytest.fixture(scope="module")
+def loaded(toy_folder: Path) -> LoadedModel:
+    found = loaded_of("llama", load_tokenizer(toy_folder))
+    found.eos = EOS
+    return found
+
+
+def started(loaded: LoadedModel, text: str, kind: Any = "json_schema") -> GrammarState:
+    return Grammars(loaded).start(Grammar(kind, text))
+
+
+def test_json_is_written_on_one_line(loaded: LoadedModel) -> None:
+    grammar = started(loaded, json.dumps(SCHEMA))
+    assert grammar.forced == ids('{"ab": "x')
+    grammar.advance(ids('{"ab": "xz", "n": 7}'))
+    assert told(grammar.allowed(EMPTY, VOCABULARY)[0]) == ".."
+    anything = started(loaded, "", "json_object")
+    assert anything.forced == ids("{")
+    anything.advance(ids('{"a": [1, null]}'))
+    assert told(anything.allowed(EMPTY, VOCABULARY)[0]) == ".."
+    with pytest.raises(GrammarError, match="does not allow"):
+        started(loaded, "", "json_object").advance(ids("["))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("{", "it is not JSON: "),
+        ("[" * 100_000, "it is not JSON: "),
+        ("[1]", "it is not a JSON object"),
+        ('{"type": "objec"}', "objec"),
+        ('{"enum": []}', "Unsatisfiable"),
+        ('{"$ref": "#"}', "no text fits it ("),
+        ('{"const": "\\ud800"}', "hex escape"),
+    ],
+)
+def test_a_schema_that_cannot_be_compiled_says_why(loaded: LoadedModel, text: str, named: str) -> None:
+    with pytest.raises(GrammarError, match="The JSON schema cannot be compiled: ") as raised:
+        started(loaded, text)
+    assert named in raised.value.message
+    assert raised.value.message.endswith(".")
+    assert not raised.value.message.endswith("..")
+    assert "\n" not in raised.value.message
+
+
+CALLED = {"type": "object", "properties": {"name": {"const": "find"}}, "required": ["name"]}
+
+
+@pytest.mark.parametrize(("begin", "end"), [("<call>", "</call>"), ("<|system|>", "<|user|>")])
+def test_calls_are_whole_between_free_text(loaded: LoadedModel, begin: str, end: str) -> None:
+    """Also with marks that are control tokens, which no text can write."""
+
+    def tokens(text: str) -> list[int]:
+        return list(loaded.tokenizer.encode(text, add_special_tokens=False))
+
+    grammar = Grammars(loaded).start(Grammar("tool_calls", json.dumps(CALLED), begin=begin, end=end))
+    grammar.advance(tokens("I look.\n"))
+    assert "." in told(grammar.allowed(EMPTY, VOCABULARY)[0])  # the answer may end without a call
+    grammar.advance(tokens(begin))
+    assert grammar.forced[:10] == ids('\n{"name": "')[:10]
+    call = '\n{"name": "find"}\n'
+    grammar.advance([*tokens(call), *tokens(end), *tokens(" Then more.")])
+    assert "." in told(grammar.allowed(EMPTY, VOCABULARY)[0])
+    grammar.advance(tokens(begin))
+    with pytest.raises(GrammarError, match="does not allow"):
+        grammar.advance(tokens('\n{"name": "other'))
+    with pytest.raises(GrammarError, match="does not allow"):
+        started(loaded, json.dumps(CALLED)).advance(tokens("I look"))
+
+
+def test_thoughts_between_calls_are_those_of_control_tokens(loaded: LoadedModel) -> None:
+    tokenizer: Any = loaded.tokenizer
+    start, end = tokenizer.think_start, tokenizer.think_end
+    marks = [tokenizer.convert_tokens_to_ids(each) for each in ("<|system|>", "<|user|>")]
+    try:
+        for given, allowed in (((None, None), False), (("<|system|>", "<|user|>"), True)):
+            tokenizer._think_start, tokenizer._think_end = given
+            grammar = Grammars(loaded).start(
+                Grammar("tool_calls", json.dumps(CALLED), begin="<call>", end="</call>")
+            )
+            row = grammar.allowed(EMPTY, VOCABULARY)[0]
+            assert [bool(row[mark]) for mark in marks] == [allowed] * 2
+    finally:
+        tokenizer._think_start, tokenizer._think_end = start, end
+
+
+def test_a_model_whose_answer_a_grammar_cannot_end_is_refused(toy_folder: Path) -> None:
+    other = loaded_of("llama", load_tokenizer(toy_folder))
+    with pytest.raises(GrammarError, match="llama has no end-of-text token"):
+        started(other, "{}")
+    other.eos = EOS
+
+    class Slow:
+        """A tokenizer without tokenizer.json."""
+
+    class Odd:
+        backend_tokenizer = Slow()
+
+    for tokenizer, named in ((Slow(), r"has no tokenizer\.json"), (Odd(), "does not support grammars: ")):
+        other.tokenizer = tokenizer
+        with pytest.raises(GrammarError, match=named):
+            started(other, "{}")
+
+
+@pytest.mark.parametrize("rows", [1, 0])
+def test_added_tokens_without_rows_are_not_forced(toy_folder: Path, rows: int) -> None:
+    """A model may have fewer embedding rows than its tokenizer has added tokens."""
+    loaded = loaded_of("llama", load_tokenizer(toy_folder))
+    tokenizer: Any = loaded.tokenizer
+    added = [VOCABULARY, VOCABULARY + 1]
+    tokenizer.add_tokens(["zebra", "walrus"])
+    assert sorted(tokenizer.convert_tokens_to_ids(["zebra", "walrus"])) == added
+    loaded.eos = EOS
+    loaded.info = replace(loaded.info, vocabulary=VOCABULARY + rows)
+    grammar = started(loaded, json.dumps({"const": "zebra walrus zebra"}))
+    forced = grammar.forced
+    assert max(forced) < loaded.info.vocabulary
+    assert loaded.tokenizer.decode(list(forced)) == '"zebra walrus zebra"'
+    assert (VOCABULARY in forced) == (rows == 1)
+    assert VOCABULARY + 1 not in forced
+
+
+def test_the_tokenizer_is_bridged_once(loaded: LoadedModel) -> None:
+    grammars = Grammars(loaded)
+    grammars.start(Grammar("json_object"))
+    bridged = grammars._bridged()
+    grammars.start(Grammar("json_object"))
+    assert grammars._bridged() is bridged
 
 
 def test_the_engine_starts_without_llguidance() -> None:
