@@ -12,9 +12,23 @@ from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn
 from app.session.chats.parts import Result
-from app.session.origins import ChatOrigins, origins_of_chat, sources_of, with_sources
+from app.session.origins import (
+    AnswerOrigins,
+    ChatOrigins,
+    ChatSource,
+    distinct,
+    note_texts,
+    notes_of,
+    origins_of_chat,
+    question_of,
+    run_note,
+    sources_of,
+    with_sources,
+)
+from core.answer_format import AnswerFormat
+from core.answer_format.formats import ThoughtTags
 from core.events import TYPED, Attachment, Message, Passage, ReadingMap, Token
-from core.origins import Index, Source, trace
+from core.origins import PASTED_CHARACTERS, Index, Source, trace
 
 LEASE = Attachment(
     "lease.md", "The rent is 8,400 euros a year and falls due on the first Monday of March.\n", 20
@@ -139,3 +153,128 @@ def test_footnotes_follow_what_they_are_about_and_equal_ones_have_one_number() -
 def test_footnotes_are_not_put_into_code() -> None:
     code = f"```\n{LEASE.text}```\n"
     assert notes(code).rstrip("\n") == code.rstrip("\n")
+
+
+FORMAT = AnswerFormat((ThoughtTags("<think>", "</think>", anywhere=True),), calls=("hermes",))
+CALL = '<tool_call>\n{"name": "find", "arguments": {"n": 420}}\n</tool_call>'
+RENT = "The rent is 8,400 euros a year."
+
+
+def answer_of(*texts: str, results: tuple[Result, ...] = (), **more: object) -> Answer:
+    tokens = [Token("t", n, text, "normal", 1, n) for n, text in enumerate(texts)]
+    tokens[0] = replace(tokens[0], format=FORMAT)
+    return replace(Answer(tuple(tokens), "finished", tools=("find",), results=results), **more)
+
+
+def facts_of(answer: Answer) -> list[tuple[str, str]]:
+    return states(chat_of("").with_answer("t0", answer))
+
+
+def test_each_generation_of_an_answer_is_traced_as_its_own() -> None:
+    """Calls are left out, results are sources of what follows; thoughts never count."""
+    results = (Result("find", "The toll is 73.50 dollars.", 2),)
+    words = ("<think>420</think>The toll", " is 73.50 dollars, the rent 8,400 euros, ", "or 420.")
+    answer = answer_of("Wait, ", CALL, *words, results=results)
+    assert [text for text, _ in facts_of(answer)] == ["73.50 dollars", "8,400 euros", "420"]
+    assert [state for _, state in facts_of(answer)] == ["document", "document", "nowhere"]
+    assert facts_of(replace(answer, results=()))[-1] == ("420", "nowhere")
+
+
+@pytest.mark.parametrize("step_s", [0.0, 1.0])
+def test_an_answer_that_turns_out_to_be_a_thought_is_traced_again(step_s: float) -> None:
+    """Without a known format, a closing tag makes a thought of all before it."""
+    tokens = tokens_of("So 8,400 euros or 420. " * 30)
+    chat = chat_of("")
+    origins = ChatOrigins(now=iter(range(10**6)).__next__)
+    origins.follow(chat.with_answer("t0", Answer(tokens, "writing")))
+    while not origins.step(step_s)[1]:
+        pass
+    assert origins.of("t0").origins.facts
+    more = (*tokens, *tokens_of("</think>The rent is 8,400 euros."))
+    ended = chat.with_answer("t0", Answer(more, "finished"))
+    origins.follow(ended)
+    while not origins.step(step_s)[1]:
+        pass
+    found = origins.of("t0")
+    text = "".join(token.text for token in more)
+    assert [text[fact.start : fact.end] for fact in found.origins.facts] == ["8,400 euros"]
+    assert found == origins_of_chat(ended)["t0"]
+
+
+def test_only_what_the_model_wrote_is_traced() -> None:
+    """Of an imported answer all, of an edited one all but what was typed, in any place."""
+    words = ("The rent is 8,400 euros", ", or 420", ", or 512", " and 97.")
+    for typed in ((), (1,), (1, 2), (0, 3), (3,), (0, 1, 2, 3)):
+        answer = answer_of(*words)
+        tokens = tuple(
+            replace(token, id=TYPED) if at in typed else token for at, token in enumerate(answer.tokens)
+        )
+        found = [text for text, _ in facts_of(replace(answer, tokens=tokens, status="edited"))]
+        every = ["8,400 euros", "420", "512", "97"]
+        assert found == [text for at, text in enumerate(every) if at not in typed]
+        imported = facts_of(replace(answer, tokens=tokens, status="imported"))
+        assert [text for text, _ in imported] == every
+
+
+def test_an_answer_is_traced_again_if_what_it_rests_on_changed() -> None:
+    origins, chat = ChatOrigins(), chat_of(f"{RENT} Or 420.", f"{RENT} Or 512.")
+    origins.follow(chat)
+    assert origins.has_sources
+    assert origins.step(60.0) == (["t0", "t1"], True)
+    assert origins.of("t0").complete
+    other = Attachment("other.md", "It costs 420 euros and not more than that.\n", 9)
+    asked = replace(chat.turns[0], user=Message("user", "And then?", (other,)))
+    origins.follow(chat.with_turns((asked, chat.turns[1])))
+    assert not origins.of("t0").complete  # a changed question changes all after it
+    assert origins.step(60.0) == (["t0", "t1"], True)
+    assert [source.name for source in origins.of("t1").sources] == ["other.md"]
+    reading = ReadingMap("t1", "lexical", 9, 9, (Passage(0, 9, True, 0.5, 0, 0, 9),))
+    origins.follow(chat.with_turns((asked, chat.turns[1])).read("t1", reading))
+    assert origins.step(60.0)[0] == ["t1"]
+    again = chat_of(RENT, "Nothing.")
+    origins.follow(again)
+    origins.step(60.0)
+    shorter = again.with_answer("t0", Answer(tokens_of("Or 420."), "writing"))
+    origins.follow(shorter)  # not a continuation of what was traced
+    assert origins.step(60.0)[0] == ["t0", "t1"]
+    assert origins.of("nowhere") == AnswerOrigins()
+    bare = replace(chat_of("420"), turns=(Turn("t0", Message("user", "So?"), Answer(tokens_of("420"))),))
+    origins.follow(bare)
+    assert not origins.has_sources
+    assert origins.step(60.0) == ([], True)
+
+
+@pytest.mark.parametrize(("length", "is_source"), [(PASTED_CHARACTERS, False), (PASTED_CHARACTERS + 1, True)])
+def test_a_long_message_is_a_source(length: int, is_source: bool) -> None:
+    turns = [Turn("t0", Message("user", "w" * length)), Turn("t1", Message("user", "So?"))]
+    assert sources_of(turns) == ((ChatSource("Your message", "w" * length, "t0"),) if is_source else ())
+    assert question_of(turns) == f"{'w' * length}\n\nSo?"
+
+
+def test_facts_are_listed_once_and_the_list_ends_somewhere() -> None:
+    text = f"{LEASE.text}" + " ".join(f"or {1000 + at} litres," for at in range(45)) + " or 1,003 litres."
+    found = origins_of_chat(chat_of(text))["t0"]
+    assert len(found.unfounded) == 46
+    assert found.skipped == ()
+    listed = distinct(found.unfounded, text)
+    assert len(listed) == 45  # 1003 and 1,003 are one
+    *runs, facts = note_texts(found, text)
+    assert runs == [run_note(found, found.runs[0])]
+    assert runs[0] == f"lease.md: “{LEASE.text.strip()[: len(runs[0]) - 12]}”"
+    assert facts.startswith("Not in your documents: 1000 litres, 1001 litres")
+    assert facts.endswith(", 1039 litres, …")
+    assert facts.count(",") == 40
+    few = origins_of_chat(chat_of("or 420 litres"))["t0"]
+    assert note_texts(few, "or 420 litres") == ["Not in your documents: 420 litres"]
+    assert notes_of(few) == [(len("or 420 litres"), "Not in your documents.")]
+    assert note_texts(AnswerOrigins(), "") == []
+
+
+def test_footnotes_are_of_the_copied_ranges_only_and_behind_code_in_a_line() -> None:
+    text = "It is 420 litres. Then `x = 512 litres`, and 97 litres."
+    assert notes(text).startswith("It is 420 litres[^1]. Then `x = 512 litres`[^1], and 97 litres[^1].")
+    first, last = text.index("Then"), text.index(", and")
+    assert notes(text, [(first, last)]) == "Then `x = 512 litres`[^1]\n\n[^1]: Not in your documents.\n"
+    end = text.index(" litres. Then")
+    assert notes(text, [(0, end)]) == text[:end]  # not before the end of what they are about
+    assert notes(text, [(0, 17), (first, len(text))]).startswith("It is 420 litres[^1].Then `x")
