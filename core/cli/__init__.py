@@ -16,6 +16,7 @@ _CHILDREN = (
     "--read",
     "--read-chats",
     "--read-image",
+    "--draw-pages",
     "--template",
     "--try-tokenizer",
     "--read-pages",
@@ -46,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.documents.images import main as read_image
 
         return read_image(arguments[1:])
+    if arguments[:1] == ["--draw-pages"]:
+        from core.documents.page_images import main as draw_pages
+
+        return draw_pages(arguments[1:])
     if arguments[:1] == ["--read-chats"]:
         from core.chat_archives.process import main as read_chats
 

@@ -7,7 +7,9 @@ import sys
 import time
 from codecs import BOM_UTF8
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +18,6 @@ from core.answer_format import AnswerFormat, AnswerSplitter
 from core.cli import json_lines
 from core.cli.arguments import add_model, add_quiet, add_settings, readable_file, settings_from
 from core.documents.strings import guessed_encoding, left_out_in_full
-from core.documents.text import Guess
 from core.errors import RequestError, reason_of
 from core.events import (
     Attachment,
@@ -38,6 +39,9 @@ from core.settings import Settings, read
 from core.system.files import read_limited, read_stream
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine, write_raw
+
+if TYPE_CHECKING:
+    from core.documents.reading import Document
 
 _STDIN = Path("-")
 # Of a prompt or a list of messages. No context holds more.
@@ -66,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="F",
-        help="a text, PDF, Word or HTML file to ask about; repeatable",
+        help="a text, PDF, Word or HTML file to ask about; pages without text are images; repeatable",
     )
     parser.add_argument(
         "--image",
@@ -91,11 +95,11 @@ def run(options: argparse.Namespace) -> int:
     if launch and launch.rank:
         return follow(launch)
     settings_from(options)  # report errors before a model is loaded
-    guesses: dict[str, Guess] = {}
+    documents: dict[str, Document] = {}
     with ProgressLine(options.quiet) as line:
-        messages = _messages(options, line, guesses)
+        messages = _messages(options, line, documents)
     for attachment in messages[-1].attachments if messages and options.document else ():
-        guess = guesses.get(attachment.name)
+        guess = documents[attachment.name].guess if attachment.name in documents else None
         if options.json:
             size, coded = len(attachment.text), (guess.encoding, guess.others) if guess else ("", ())
             json_lines.write_event(
@@ -105,13 +109,7 @@ def run(options: argparse.Namespace) -> int:
             print(guessed_encoding(attachment.name, guess.encoding, guess.others), file=sys.stderr)
         if missing := left_out_in_full(attachment.left_out):
             print(f"{attachment.name}: {missing}", file=sys.stderr)
-    for image in messages[-1].images if messages and options.image else ():
-        if options.json:
-            json_lines.write_event(
-                json_lines.ImageRead(image.name, image.width, image.height, image.left_out)
-            )
-        if missing := left_out_in_full(image.left_out):
-            print(f"{image.name}: {missing}", file=sys.stderr)
+    _tell(messages[-1].images if messages and options.image else (), options)
     from core.models.runtime import prepare
 
     prepare()
@@ -119,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     from core.tables.files import TableFolder
     from core.tables.memory import TableMemory
 
-    with ProgressLine(options.quiet) as line:
+    with ProgressLine(options.quiet) as line, ExitStack() as after:
 
         def say(status: TableStatus) -> None:
             line.clear()
@@ -141,7 +139,16 @@ def run(options: argparse.Namespace) -> int:
             line.clear()
             for note in model_notes(info, settings):
                 print(note, file=sys.stderr)
+            refusals = [document.refusal for document in documents.values() if document.refusal]
+            if refusals and not info.sees:
+                raise refusals[0]
             request = Generate(json_lines.REQUEST, messages, settings, stop_repeating=True)
+            if info.sees and any(each.scans for message in messages for each in message.attachments):
+                from core.cli.scanned_pages import with_pages
+
+                request = with_pages(engine, request, after, line)
+                messages = request.messages
+                _tell([image for image in messages[-1].images if image.page], options)
             tokens: list[Token] = []
             reading: ReadingMap | None = None
             for event in engine.generate(request):
@@ -169,6 +176,17 @@ def run(options: argparse.Namespace) -> int:
             line.clear()
             engine.close()
     return 0
+
+
+def _tell(images: Sequence[Image], options: argparse.Namespace) -> None:
+    """Print what was read of each of `images`, and what their pixels do not have."""
+    for image in images:
+        if options.json:
+            json_lines.write_event(
+                json_lines.ImageRead(image.name, image.width, image.height, image.left_out)
+            )
+        if missing := left_out_in_full(image.left_out):
+            print(f"{image.name}: {missing}", file=sys.stderr)
 
 
 def _ended(event: ClusterEnded) -> None:
@@ -230,10 +248,10 @@ def summary(finished: Finished) -> str:
 
 
 def _messages(
-    options: argparse.Namespace, line: ProgressLine, guesses: dict[str, Guess]
+    options: argparse.Namespace, line: ProgressLine, documents: dict[str, Document]
 ) -> tuple[Message, ...]:
-    """The conversation; adds encodings that were guessed to `guesses`, by the name of the document."""
-    attachments = tuple(_document(path, line, guesses) for path in options.document)
+    """The conversation; adds what was read to `documents`, by name."""
+    attachments = tuple(_document(path, line, documents) for path in options.document)
     images = tuple(_image(path) for path in options.image)
     if options.messages:
         try:
@@ -270,7 +288,7 @@ def _decoded_messages(body: bytes) -> tuple[Message, ...]:
         raise msgspec.ValidationError(error.message) from None
 
 
-def _document(path: Path, line: ProgressLine, guesses: dict[str, Guess]) -> Attachment:
+def _document(path: Path, line: ProgressLine, documents: dict[str, Document]) -> Attachment:
     """The text of a file. HTML, PDF and Word are converted in a child process, as in the window."""
     from core.documents.client import DocumentReading
     from core.documents.reading import DocumentLine, quick_document, shown_name
@@ -280,10 +298,8 @@ def _document(path: Path, line: ProgressLine, guesses: dict[str, Guess]) -> Atta
     def show(progress: DocumentLine) -> None:
         line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
 
-    document = quick_document(path) or DocumentReading(path).run(show)
-    if document.guess:
-        guesses[name] = document.guess
-    return Attachment(name, document.text, left_out=document.left_out)
+    documents[name] = document = quick_document(path) or DocumentReading(path, scans=True).run(show)
+    return document.attachment(name)
 
 
 def _image(path: Path) -> Image:

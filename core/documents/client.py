@@ -1,4 +1,4 @@
-"""DocumentReading and ImageReading: read one file in a child process that can be stopped.
+"""DocumentReading, ImageReading and PageReading: read one file in a child process that can be stopped.
 
 Their methods block; call them on a separate thread. `stop()` may be called from any thread. However the
 process ends, the result is a text, an image or a `RequestError`. No Qt.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -16,10 +16,11 @@ import msgspec
 
 from core.documents import strings
 from core.documents.images import PREVIEW_PX, THUMBNAIL_PX, Filter, ImageLine
-from core.documents.limits import ImageLimits, Limits
-from core.documents.reading import Document, DocumentLine, shown_name, shown_text
+from core.documents.limits import ImageLimits, Limits, PageLimits
+from core.documents.page_images import PageImage, PageLine
+from core.documents.reading import SCANS, Document, DocumentLine, shown_name, shown_text
 from core.errors import RequestError
-from core.events import Image
+from core.events import Image, Scans
 from core.system.children import child_command
 from core.system.reader_process import ReaderFaultError, ReaderProcess
 
@@ -33,7 +34,10 @@ def reader_command() -> list[str]:
 
 
 class DocumentReading:
-    """Reads the file at `path`, once; plain text and HTML with the codec `encoding`, if it is given."""
+    """Reads the file at `path`, once; plain text and HTML with the codec `encoding`, if it is given.
+
+    With `scans` a PDF of pictures alone is not refused.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,8 @@ class DocumentReading:
         limits: Limits | None = None,
         command: Sequence[str] | None = None,
         encoding: str = "",
+        *,
+        scans: bool = False,
     ) -> None:
         self.path = path
         self._name = shown_name(path)
@@ -52,6 +58,7 @@ class DocumentReading:
                 os.path.abspath(path),
                 *(str(int(bound)) for bound in bounds),
                 encoding,
+                *([SCANS] if scans else ()),
             ],
             silence_s=limits.silence_s,
             whole_s=limits.whole_s,
@@ -182,6 +189,88 @@ class ImageReading:
             raise RequestError(why, strings.CONVERT_IMAGE) from error
         why = _ended(process.status, self._name, bounds.whole_s, bounds.memory_bytes)
         raise RequestError(why, strings.CONVERT_IMAGE)
+
+
+class PageReading:
+    """Draws pages of the PDF whose `scans` have no text. Messages call it `name`, or as its file."""
+
+    def __init__(
+        self,
+        scans: Scans,
+        limits: PageLimits | None = None,
+        command: Sequence[str] | None = None,
+        name: str = "",
+    ) -> None:
+        self._scans = scans
+        self._name = shown_text(name) if name else shown_name(Path(scans.path))
+        self._limits = limits = limits or PageLimits()
+        bounds = (limits.memory_bytes, limits.whole_s)
+        self._command = [
+            *(command or child_command("--draw-pages")),
+            os.path.abspath(scans.path),
+            *(str(int(bound)) for bound in bounds),
+            self._name,
+            scans.hash,
+        ]
+        self._stopped = False
+        self._process: ReaderProcess | None = None
+
+    def stop(self) -> None:
+        """End the process at once, and those to come."""
+        self._stopped = True
+        if self._process is not None:
+            self._process.stop()
+
+    def images(self, numbers: Sequence[int]) -> Iterator[tuple[int, PageImage | RequestError]]:
+        """Each page of `numbers`: its image, or why it cannot be drawn.
+
+        After a page that exceeds a limit the next is drawn in a new process. Raises `RequestError` if the
+        file cannot be read or has changed, and `StoppedError` after `stop()`.
+        """
+        left = list(numbers)
+        while left:
+            count, why = len(left), ""
+            try:
+                with closing(self._lines(left)) as lines:
+                    for line in lines:
+                        number = left.pop(0)
+                        yield number, line.image or self._undrawn(number, line.problem)
+            except ReaderFaultError as fault:
+                if fault.kind == "not started":
+                    why = strings.NOT_STARTED.format(why=fault)
+                    raise RequestError(strings.file_unreadable(self._name, why)) from fault
+                why = strings.PAGE_TOO_SLOW
+            except msgspec.DecodeError as error:
+                why = str(error)
+            if len(left) == count:  # the process ended at its first page
+                number = left.pop(0)
+                yield number, self._undrawn(number, why or self._why_ended())
+
+    def _lines(self, numbers: Sequence[int]) -> Generator[PageLine]:
+        """The lines of a process that draws `numbers`. Raises as `images`."""
+        self._process = process = ReaderProcess(
+            [*self._command, *map(str, numbers)],
+            silence_s=self._limits.silence_s,
+            whole_s=self._limits.whole_s,
+            most_bytes=_MOST_BYTES,
+        )
+        if self._stopped:
+            process.stop()
+        with closing(process.lines()) as lines:
+            for data in lines:
+                line = msgspec.json.decode(data, type=PageLine)
+                if line.refused is not None:
+                    raise RequestError(line.refused, line.hint)
+                yield line
+
+    def _undrawn(self, number: int, why: str) -> RequestError:
+        return RequestError(strings.page_undrawn(self._name, number, why))
+
+    def _why_ended(self) -> str:
+        status = self._process.status if self._process else 0
+        if status == -signal.SIGABRT:
+            return strings.aborted(self._limits.memory_bytes)
+        return strings.PAGE_TOO_SLOW if status == -signal.SIGXCPU else strings.PAGE_DAMAGED
 
 
 def _fault(fault: ReaderFaultError, name: str, silence_s: float, whole_s: float, characters: int) -> str:

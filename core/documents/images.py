@@ -89,6 +89,16 @@ def preview(path: Path, most_px: int, hash: str = "", name: str = "") -> ImageLi
     return ImageLine(found, thumbnail=stream.getvalue())
 
 
+def jpeg_of(pixels: Any, width: int, height: int, row_bytes: int, quality: int) -> tuple[bytes, str]:
+    """A JPEG file of pixels of four bytes (blue, green, red, and one that is not used), and its hash."""
+    from PIL import Image as pillow
+
+    image = pillow.frombuffer("RGB", (width, height), pixels, "raw", "BGRX", row_bytes, 1)
+    stream = BytesIO()
+    image.save(stream, "JPEG", quality=quality, subsampling=0)
+    return stream.getvalue(), hash_of(pillow.open(stream))
+
+
 def _image(path: Path, name: str, pixels: Pillow.Image, left_out: tuple[LeftOut, ...]) -> Image:
     return Image(name, str(path), hash_of(pixels), *pixels.size, left_out=left_out)
 

@@ -54,6 +54,15 @@ class ImageLimits(NamedTuple):
     whole_s: float = 60.0
 
 
+class PageLimits(NamedTuple):
+    """Limits of the process that draws pages of one PDF. One of a scan takes about 0.2 s."""
+
+    memory_bytes: int = 1024 * 1024 * 1024
+    # Without a page more; of a processor's time and on the clock in all.
+    silence_s: float = 20.0
+    whole_s: float = 60.0
+
+
 # Of an image: its file, its pixels, and its longer side in its shorter ones; models accept no longer strips.
 MOST_IMAGE_BYTES = 128 * 1024 * 1024
 MOST_PIXELS = 64_000_000

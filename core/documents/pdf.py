@@ -237,15 +237,23 @@ class _Insert(NamedTuple):
     after: int | None = None
 
 
-def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
-    """All pages' text with an empty line between pages; empty if there are only pictures.
-
-    Reports progress to `told` before each page. Raises `UnreadableError`, OSError.
+class PdfText(NamedTuple):
+    """`text`: that of all pages, with an empty line between them. `says`: whether it has more than marks of
+    pages without text. `scans`: the numbers of these pages, from 1.
     """
+
+    text: str
+    says: bool
+    scans: tuple[int, ...]
+
+
+def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> PdfText:
+    """Reports progress to `told` before each page. Raises `UnreadableError`, OSError."""
     _check_readable(stream)
     reader = _Reader(stream, gathered)
     damaged: DamagedError | None = None
     says = False
+    scans: list[int] = []
     try:
         for number in range(reader.pages):
             told(number, reader.pages, "pages")
@@ -263,16 +271,18 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
             elif page.unreadable:
                 gathered.leave_out("unreadable page", place=place)
                 mark = strings.unreadable_page(number + 1)
+            if page.scanned or page.unreadable:
+                scans.append(number + 1)
             says = says or bool(page.text)
             gathered.add("\n\n" * (number > 0) + "\n\n".join(filter(None, (page.text, mark))))
-        if damaged and not says and reader.pages:
+        if damaged and not says and not scans and reader.pages:
             raise damaged
         for text in reader.asides():
             gathered.add(f"\n\n{text}")
         says = says or reader.has_form
     finally:
         reader.document.close()
-    return gathered.text().strip(" \n") if says else ""
+    return PdfText(gathered.text().strip(" \n"), says, tuple(scans))
 
 
 class _Page(NamedTuple):
@@ -313,7 +323,7 @@ class _Reader:
     def __init__(self, stream: IO[bytes], gathered: Gathered) -> None:
         """Raises `UnreadableError`."""
         self._stream, self._gathered = stream, gathered
-        self.document = _opened(stream)
+        self.document = opened_pdf(stream)
         self.pages = len(self.document)
         self.has_form = False  # a form of another kind than PDF's
         self._from_right = _goes_from_right(self.document)
@@ -388,7 +398,7 @@ class _Reader:
         data = self._stream.read(MOST_MAPPED_BYTES + 1)
         if added := mapped(data):
             self.document.close()
-            self.document = _opened(io.BytesIO(data + added))
+            self.document = opened_pdf(io.BytesIO(data + added))
 
     def _read(
         self, page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, number: int, turn: int, *, is_main: bool
@@ -430,7 +440,7 @@ class _Reader:
         return "\n\n".join(filter(None, (_plain(block, known) for block in blocks))), len(words), pictures
 
 
-def _opened(stream: IO[bytes]) -> pypdfium2.PdfDocument:
+def opened_pdf(stream: IO[bytes]) -> pypdfium2.PdfDocument:
     """Raises `UnreadableError`."""
     try:
         document = pypdfium2.PdfDocument(stream)

@@ -19,6 +19,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import file_digest
 from importlib import import_module
 from pathlib import Path
 from typing import IO
@@ -34,10 +35,12 @@ from core.documents.parts import Package
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING, text_file
 from core.errors import RequestError, reason_of
-from core.events import LeftOut
+from core.events import Attachment, LeftOut, Scans
 from core.events.wire import well_formed
 from core.system.child_bounds import LineOutput, read_within
 
+# An argument of the process.
+SCANS = "scans"
 _TELL_EVERY_S = 0.05
 _PDF_MARK = b"%PDF-"
 _ZIP_MARK = b"PK\x03\x04"
@@ -116,11 +119,25 @@ def shown_text(name: str) -> str:
 
 
 class Document(Struct, frozen=True):
-    """The text of a file; `guess` is its encoding if it is not certain, `left_out` what the text lacks."""
+    """The text of a file; `guess` is its encoding if it is not certain, `left_out` what the text lacks.
+
+    `scans`: pages without text. `refused`: if all are, and the text is their marks, the message for a model
+    that does not see.
+    """
 
     text: str
     guess: Guess | None = None
     left_out: tuple[LeftOut, ...] = ()
+    scans: Scans | None = None
+    refused: str = ""
+
+    @property
+    def refusal(self) -> RequestError | None:
+        """The error for a model that does not see; None if it can read some of the file."""
+        return RequestError(self.refused, strings.SCAN_HINT) if self.refused else None
+
+    def attachment(self, name: str) -> Attachment:
+        return Attachment(name, self.text, left_out=self.left_out, scans=self.scans)
 
 
 def quick_document(path: Path, encoding: str = "") -> Document | None:
@@ -143,11 +160,14 @@ def read_document(
     told: limits.Told = lambda done, total, unit: None,
     most_characters: int = limits.Limits().characters,
     encoding: str = "",
+    *,
+    scans: bool = False,
 ) -> Document:
     """The file at `path`, of any type in `types.DOCUMENT_TYPES` or text.
 
     Calls `told` with the progress. `encoding` is the codec of plain text and HTML, if it is known. Raises
-    `RequestError` if the file has no text; MemoryError, and whatever `told` raises.
+    `RequestError` if the file has no text, but not with `scans` if it has pages that can be drawn, whose
+    marks are the text then; MemoryError, and whatever `told` raises.
     """
     name = shown_name(path)
     with opened_file(path, name) as (stream, size_bytes):
@@ -161,7 +181,10 @@ def read_document(
                 text = _text_of_kind(kind, source)
         except limits.TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
-    return source.document(well_formed(text.replace("\0", "\ufffd")))
+    document = source.document(well_formed(text.replace("\0", "\ufffd")))
+    if document.refusal and not scans:
+        raise document.refusal
+    return document
 
 
 class _Source:
@@ -172,6 +195,8 @@ class _Source:
     ) -> None:
         self.stream, self.path, self.name, self.encoding = stream, path, name, encoding
         self.gathered = gathered
+        self.scans: Scans | None = None
+        self.refused = ""
         self.most_characters = gathered.left
         self.guess: Guess | None = None
 
@@ -184,9 +209,8 @@ class _Source:
         if damaged := text.count("\ufffd"):
             self.gathered.leave_out("damaged character", damaged)
         found = self.gathered.left_out.items()
-        return Document(
-            text, self.guess, tuple(LeftOut(kind, count, place) for (kind, place), count in found)
-        )
+        left_out = tuple(LeftOut(kind, count, place) for (kind, place), count in found)
+        return Document(text, self.guess, left_out, self.scans, self.refused)
 
 
 @contextmanager
@@ -297,13 +321,20 @@ def _zip_kind(stream: IO[bytes]) -> str:
 def _pdf(source: _Source, told: limits.Told) -> str:
     from core.documents.pdf import pdf_text
 
-    text = pdf_text(source.stream, told, source.gathered)
-    kinds = {kind for kind, _ in source.gathered.left_out}
-    if not text and "unreadable page" in kinds:
-        raise RequestError(strings.file_without_letters(source.name), strings.EMPTY_HINT)
-    if not text and "scanned page" in kinds:
-        raise RequestError(strings.file_scanned(source.name), strings.EMPTY_HINT)
-    return text
+    found = pdf_text(source.stream, told, source.gathered)
+    if found.scans:
+        source.scans = Scans(os.path.abspath(source.path), hash_of_file(source.stream), found.scans)
+        if not found.says:
+            no_letters = any(kind == "unreadable page" for kind, _ in source.gathered.left_out)
+            refused = strings.file_without_letters if no_letters else strings.file_scanned
+            source.refused = refused(source.name)
+    return found.text if found.says or found.scans else ""
+
+
+def hash_of_file(stream: IO[bytes]) -> str:
+    """SHA-256 of a file, as hexadecimal digits."""
+    stream.seek(0)
+    return file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _html(source: _Source, told: limits.Told) -> str:
@@ -463,9 +494,10 @@ class DocumentLine(Struct, frozen=True):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the file that `arguments` name: path, bytes of memory, seconds of processor, characters, codec.
+    """Read the file that `arguments` name: path, bytes of memory, seconds of processor, characters, codec,
+    and `scans` for PDFs of pictures alone.
 
-    The codec may be left out. Writes `DocumentLine`s to stdout; returns 0 if there is a text, else 1.
+    The last two may be left out. Writes `DocumentLine`s to stdout; returns 0 if there is a text, else 1.
     """
     path, (memory_bytes, cpu_s, characters) = Path(arguments[0]), map(int, arguments[1:4])
     name = shown_name(path)
@@ -485,7 +517,8 @@ def main(arguments: Sequence[str]) -> int:
             write(DocumentLine(done, total, unit))
 
     def read() -> None:
-        document = read_document(path, tell, characters, "".join(arguments[4:5]))
+        encoding, takes_scans = "".join(arguments[4:5]), arguments[5:6] == [SCANS]
+        document = read_document(path, tell, characters, encoding, scans=takes_scans)
         write(DocumentLine(document=document))
 
     return read_within(

@@ -25,11 +25,16 @@ PASTE_PART = "Paste the part that matters."
 CHECK_FILE = "Check the file."
 ATTACH_FILES = "Choose a file or a folder."
 EMPTY_HINT = "Choose another file, or paste the text."
+SCAN_HINT = "Attach it to a question to a model that sees images, choose another file, or paste the text."
 UNLOCK = "Save a copy without the password and attach that."
 SAVE_AGAIN = "Open it in Word and save it again."
 ENDED_BY_SIGNAL = "its reader was ended by {signal}"
 ENDED_WITH = "its reader ended with status {status}"
 NOT_STARTED = "its reader could not be started ({why})"
+
+PAGE_MISSING = "the file has no such page"
+PAGE_DAMAGED = "the page is damaged"
+PAGE_TOO_SLOW = "drawing it takes too long"
 
 
 # Why something in a folder is left out.
@@ -155,6 +160,8 @@ _LEFT_OUT: dict[Kind, tuple[str, str]] = {
 }  # fmt: skip
 # In a short line, and places of one kind in a long one.
 _MOST_KINDS, _MOST_PLACES = 2, 5
+# Of page numbers in a line.
+_MOST_RUNS = 20
 
 
 def left_out(parts: Sequence[LeftOut]) -> str:
@@ -231,6 +238,41 @@ def file_without_letters(name: str) -> str:
 
 def comment(text: str) -> str:
     return f"[comment: {text}]"
+
+
+def page_image(name: str, number: int) -> str:
+    """The name of a page as an image."""
+    return f"{name}, {page_place(number)}"
+
+
+def page_undrawn(name: str, number: int, why: str) -> str:
+    return f"Page {number:,} of “{name}” cannot be shown to the model: {why}."
+
+
+def page_needs_memory(most_bytes: int) -> str:
+    return f"drawing it takes more than {_megabytes(most_bytes)} of memory"
+
+
+def pdf_changed(name: str) -> str:
+    return f"“{name}” has changed since it was attached."
+
+
+def pages(numbers: Sequence[int]) -> str:
+    """“pages 3, 5 to 9”: ascending numbers."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in runs]
+    more = len(shown) - _MOST_RUNS
+    words = ", ".join([*shown[:_MOST_RUNS], f"and {more:,} more ranges"] if more > 0 else shown)
+    return f"{'page' if len(numbers) == 1 else 'pages'} {words}"
+
+
+def pages_read(name: str, numbers: Sequence[int]) -> str:
+    return f"{name}: reading {pages(numbers)} as {'an image' if len(numbers) == 1 else 'images'}"
 
 
 def missing_page(name: str) -> str:

@@ -35,6 +35,7 @@ from core.engine.prompts import (
     edited_ids,
     left_out_images,
     title_request,
+    unread_page_changes,
     without_oldest_images,
 )
 from core.engine.saved_chats import SavedChats
@@ -638,6 +639,8 @@ class Engine:
         changes = prompt.changes
         if left := sum(len(each.images) for each in messages) - sum(len(each.images) for each in shown):
             changes += (left_out_images(messages, left),)
+        if self._described.info.sees:
+            changes += unread_page_changes(messages)
         if formed and wanted and (silent or format.begins == "thought"):
             changes += (Change("chat.thinking", "on", "off", "an answer by a grammar begins at once"),)
         if formed:

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
+from core.documents.page_choice import MOST_PAGES, unread_pages
+from core.documents.strings import pages
 from core.events import TYPED, Change, Generate, Image, Message
 from core.events.wire import well_formed
 from core.prompt import Prompt, Span, encode, inner_of
@@ -143,6 +145,21 @@ def left_out_images(messages: Sequence[Message], count: int) -> Change:
     total = sum(len(message.images) for message in messages)
     reason = "the context cannot hold more, so those of the oldest turns were left out"
     return Change("images", f"{total:,}", f"{total - count:,}", reason)
+
+
+def unread_page_changes(messages: Sequence[Message]) -> tuple[Change, ...]:
+    """The changes reported for pages without text of documents that are not among the images."""
+    changes = []
+    for attachment, left in unread_pages(messages):
+        count = len(attachment.scans.pages) if attachment.scans else 0
+        reason = (
+            f"{pages(left)} of {attachment.name} were not read: they are images, and at most {MOST_PAGES} are"
+            " read for a question, as far as half of the context holds them. Ask about a page by its number"
+        )
+        if len(left) == 1:
+            reason = reason.replace(" were not read: they are images", " was not read: it is an image", 1)
+        changes.append(Change("images", f"{count:,} pages", f"{count - len(left):,} pages", reason))
+    return tuple(changes)
 
 
 # ---- titles

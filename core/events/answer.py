@@ -36,16 +36,28 @@ class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
     place: str = ""
 
 
+class Scans(Struct, frozen=True, forbid_unknown_fields=True):
+    """The `pages` of a PDF that have no text: their numbers from 1, ascending.
+
+    They can be drawn while the file at `path` (absolute) has this `hash`: SHA-256, as hexadecimal digits.
+    """
+
+    path: str
+    hash: str
+    pages: tuple[int, ...]
+
+
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted.
 
-    `left_out` is what the text does not have of the file.
+    `left_out` is what the text does not have of the file, `scans` are pages that a model that sees may read.
     """
 
     name: str
     text: str
     tokens: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    scans: Scans | None = None
 
 
 class Image(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +67,8 @@ class Image(Struct, frozen=True, forbid_unknown_fields=True):
       with other pixels is refused. `width`, `height`: of the upright image, in pixels.
     - `at`: the number of characters of the message's content before the image.
     - `left_out`: what the pixels do not have of the file, such as later frames.
+    - `scan`, `page`: of a page of a PDF, its file's `Scans.hash` and its number. Such an image comes before
+      the message's content, under its name. Empty and 0: another image.
     """
 
     name: str
@@ -64,6 +78,8 @@ class Image(Struct, frozen=True, forbid_unknown_fields=True):
     height: Annotated[int, Meta(ge=1, le=_MOST_SIDE_PX)]
     at: Annotated[int, Meta(ge=0)] = 0
     left_out: tuple[LeftOut, ...] = ()
+    scan: str = ""
+    page: Annotated[int, Meta(ge=0)] = 0
 
 
 class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):

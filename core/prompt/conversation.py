@@ -166,7 +166,8 @@ _DOCUMENT_END = "\n</document>"
 
 
 def _turn(message: Message, first_source: int) -> Turn:
-    """A message with its attachments, each named and marked as a document, before its own text.
+    """A message with its attachments, each named and marked as a document, before its own text. Pages of
+    documents that are images follow the documents, each after its name.
 
     Without an end mark small models go on with the document instead of answering (docs/model-habits.md).
     """
@@ -183,10 +184,17 @@ def _turn(message: Message, first_source: int) -> Turn:
         regions.append(Region(start, start + len(body), "document", source, stripped))
         texts.append(head + body + _DOCUMENT_END)
         at = start + len(body) + len(_DOCUMENT_END) + 2
+    images: list[Image] = []
+    for page in (each for each in message.images if each.page):
+        texts.append(f"{page.name}:\n")
+        at += len(texts[-1])
+        images.append(replace(page, at=at))
+        at += 2
     regions.append(Region(at, at + len(message.content), message.role))
     content = "\n\n".join([*texts, message.content]) if texts else message.content
     most = len(message.content)
-    images = sorted((replace(each, at=at + min(max(0, each.at), most)) for each in message.images), key=_at)
+    others = (each for each in message.images if not each.page)
+    images += sorted((replace(each, at=at + min(max(0, each.at), most)) for each in others), key=_at)
     return Turn(
         message.role,
         content,

@@ -14,7 +14,7 @@ from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.engine.generation import Writing
 from core.errors import RequestError
-from core.events import FIRST_IMAGE_ROW, Attachment, Generate, Grammar, Image, Message
+from core.events import FIRST_IMAGE_ROW, Attachment, Generate, Grammar, Image, Message, Scans
 from tests.core import seeing
 from tests.core.architectures import build
 from tests.core.engine.seeing_chats import answered, asked, cold, settings_of
@@ -101,6 +101,41 @@ def test_later_turns_edits_and_other_images_are_answered_as_from_cold(
     assert reused[2] > rows
     assert reused[3] < rows  # another image diverges at its first row
     assert reused[5] > rows
+
+
+def test_pages_of_documents_are_read_after_their_names_and_the_unread_are_told(
+    engine: Engine, pictures: tuple[Image, ...]
+) -> None:
+    one, two, other = (
+        replace(each, name=f"a.pdf, page {number}", scan="hash", page=number)
+        for each, number in zip(pictures, (2, 3, 5))
+    )
+    scan = Attachment("a.pdf", "Words of it.", scans=Scans("/a.pdf", "hash", (2, 3, 4, 5)))
+    settings = settings_of("auto", **{"sampling.max_tokens": 6})
+    first = asked("What?", replace(pictures[0], at=3), one, two, attachments=(scan,))
+    talks = [[first], [first, Message("assistant", "It."), asked("And?", other)]]
+    expected = [cold(engine, talk, settings) for talk in talks]
+    engine.forget(tables=True)
+    unread = []
+    for talk, answer in zip(talks, expected):
+        found, finished = answered(engine, talk, settings, chat="a chat")
+        assert found == answer
+        ((used, why),) = [
+            (change.used, change.reason)
+            for change in finished.effective.changes
+            if change.setting == "images"
+        ]
+        unread.append((used, why[:40]))
+    rows = len(engine._session.eyes().family.rows_of(one))
+    assert finished.stats.reused_tokens > 3 * rows
+    assert unread[0] == ("2 pages", "pages 4 to 5 of a.pdf were not read: the")
+    assert unread[1] == ("3 pages", "page 4 of a.pdf was not read: it is an i")
+    text = engine._prompt(Generate("", tuple(talks[0]), settings))[0].text
+    places = [text.index(part) for part in ("Words of it.", "a.pdf, page 2:", "a.pdf, page 3:", "Wha")]
+    assert places == sorted(places)
+    # Each name is right before its image, and the other image where the question has it.
+    shown = engine._session.eyes().family.shown
+    assert f"a.pdf, page 2:\n{shown}\n\na.pdf, page 3:\n{shown}\n\nWha{shown}t?" in text
 
 
 def test_a_chat_is_reopened_from_disk_with_its_images(engine: Engine, pictures: tuple[Image, ...]) -> None:
