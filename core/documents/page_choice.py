@@ -26,7 +26,7 @@ MOST_PAGES = 8
 LARGEST_PX = (SIDE_PX, SIDE_PX)
 
 # As `core.documents.strings.scanned_page` and `unreadable_page` write it.
-_MARK = re.compile(r"\[page ([\d,]+) (?:has no|cannot be read as) text[^\]\n]*\]")
+_MARK = re.compile(r"\[page ([\d,]+) (?:has no|cannot be read as) text[^][\n]{0,40}\]")
 _PIECE_CHARACTERS = 800
 # Pieces before and after a run of pages without text that are compared.
 _REACH = 4
