@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -144,13 +145,36 @@ def _gemma_config(family: str) -> dict[str, Any]:
     return {**found, "vocab_size": VOCABULARY, "mm_tokens_per_image": 16}
 
 
-def write_seeing_model(folder: Path, family: str = "qwen3_5", seed: int = 0, *, stored: str = "full") -> None:
-    """Write a tiny model of `family` with its tower, tokenizer, template and processor into `folder`."""
+def starter_size() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Configurations of a Qwen3.5 of the starter model's size and its processor, for measuring time."""
+    config = config_of("qwen3_5")
+    text = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "head_dim": 64}
+    text |= {"num_attention_heads": 9, "num_key_value_heads": 3, "full_attention_interval": 4}
+    text |= {"linear_key_head_dim": 64, "linear_value_head_dim": 64, "max_position_embeddings": 8192}
+    config["text_config"] |= text
+    config["text_config"]["rope_parameters"]["mrope_section"] = [8, 8, 8]
+    vision = {"depth": 12, "hidden_size": 768, "intermediate_size": 3072, "num_heads": 12, "patch_size": 16}
+    config["vision_config"] |= {**vision, "num_position_embeddings": 2304, "out_hidden_size": 576}
+    return config, {"size": {"shortest_edge": 256 * 256, "longest_edge": 2048 * 2048}}
+
+
+def write_seeing_model(
+    folder: Path,
+    family: str = "qwen3_5",
+    seed: int = 0,
+    *,
+    stored: str = "full",
+    sized: tuple[dict[str, Any], dict[str, Any]] | None = None,
+) -> None:
+    """Write a model of `family` with its tower, tokenizer, template and processor into `folder`.
+
+    `sized`: configurations of the model and its processor; by default they are tiny.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    config = config_of(family)
+    config, given = sized or (config_of(family), PROCESSORS[family])
     if stored == "4-bit":
         config["quantization"] = {"group_size": GROUP, "bits": 4}
-    processor = {**PROCESSORS[family], "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    processor = {**given, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps(processor))
     model = build(config, 1.6, seed)
@@ -177,7 +201,8 @@ def _published(kind: str, name: str, value: mx.array) -> tuple[str, mx.array]:
             return f"multi_modal_{name}", value
         return f"vision_tower.vision_model.{name}", value
     if name == "patch_embed.proj.weight":
-        value = value.reshape(-1, 3, 2, 4, 4).transpose(0, 2, 3, 4, 1)
+        side = math.isqrt(value.shape[1] // 6)
+        value = value.reshape(-1, 3, 2, side, side).transpose(0, 2, 3, 4, 1)
     return f"vision_tower.{name}", value
 
 

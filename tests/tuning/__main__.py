@@ -134,7 +134,9 @@ def _reopen(parser: argparse.ArgumentParser) -> None:
 
 
 def _images(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
+    parser.add_argument(
+        "--model", default="", help="one that sees (default: a synthetic one of starter size)"
+    )
     add_option(parser, "--side", whole(), 1024, "of the square image, in pixels; 1,024 are about 1,000 rows")
     add_option(parser, "--pairs", whole(), 3, "rounds")
 

@@ -1,10 +1,11 @@
 """Time and memory of images: reading one of about 1,000 rows, and the first token of a follow-up.
 
-    python -m tests.tuning images --model MODEL_THAT_SEES --out DIR
+    python -m tests.tuning images --out DIR
 
-Each round starts cold: a question about a new image, whose decoding, tower and reading are timed apart, and a
-second question that reuses its rows. Beside them a text of as many tokens is read, so that the rows' own
-price is seen.
+Without `--model` it is a synthetic Qwen3.5 of the starter model's size. The result is a table for
+docs/benchmarks.md. Each round starts cold: a question about a new image, whose decoding, tower and reading
+are timed apart, and a second question that reuses its rows. Beside them a text of as many tokens is read, so
+that the rows' own price is seen.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ def run(options: argparse.Namespace) -> int:
     prepare()
     from core.engine.engine import Engine
     from core.models import memory
+    from tests.core.seeing import starter_size, write_seeing_model
 
     engine = Engine()
-    engine.load(options.model)
-    before = memory.used_bytes()
     rounds: list[dict[str, Any]] = []
     with TemporaryDirectory() as folder:
+        if not options.model:
+            write_seeing_model(Path(folder) / "synthetic", sized=starter_size())
+        engine.load(options.model or str(Path(folder) / "synthetic"))
+        before = memory.used_bytes()
         for number in range(options.pairs):
             rounds.append(_round(engine, Path(folder), number, options.side))
     figures = {key: median(each[key] for each in rounds) for key in rounds[0]}
@@ -43,9 +47,24 @@ def run(options: argparse.Namespace) -> int:
     text = json.dumps(figures, indent=1)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "images.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    print(_table(figures))
     engine.close()
     return 0
+
+
+def _table(figures: dict[str, Any]) -> str:
+    """The figures in Markdown."""
+    rows = {
+        f"image of {figures['image_rows']:,.0f} rows: decoding and tower": f"{figures['image_s']:.2f} s",
+        "first token about a new image": f"{figures['ttft_s']:.2f} s",
+        "first token of a follow-up": f"{figures['followup_ttft_s']:.2f} s",
+        f"first token after {figures['text_tokens']:,.0f} tokens of text": f"{figures['text_ttft_s']:.2f} s",
+        "memory of tower and rows": f"{figures['eyes_bytes'] / 2**20:,.0f} MiB",
+        "memory more than after loading": f"{figures['memory_bytes'] / 2**20:,.0f} MiB",
+    }
+    return "\n".join(
+        ["| what | median |", "|---|---:|", *(f"| {key} | {each} |" for key, each in rows.items())]
+    )
 
 
 def _round(engine: Any, folder: Path, number: int, side: int) -> dict[str, float]:
