@@ -132,6 +132,10 @@ class Eyes:
         mx.clear_cache()
         return rows
 
+    def kept(self, image: Image) -> mx.array | None:
+        """The image's rows if they are kept. Decodes nothing."""
+        return self._seen.get((image.hash, self.family.scale(image.width, image.height)))
+
     def _loaded(self) -> nn.Module:
         """The tower, loaded at the first call. Raises `ModelError`."""
         if self._tower is None:

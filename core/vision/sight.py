@@ -126,12 +126,17 @@ class Sight:
         before.
 
         Two passes over an image at most, once a model: if its rows in another order give the same logits, the
-        model does not see. Rows that are all equal show nothing.
+        model does not see. Rows that are all equal show nothing. Images whose rows are not kept, as those of
+        a saved chat, are not decoded for this: the answer is complete without their files.
         """
         eyes = self._eyes
         if eyes.sees is None:
-            held = next(iter(self._held.values()))
-            rows = eyes.rows(held.image)
+            for held in self._held.values():
+                rows = eyes.kept(held.image)
+                if rows is not None:
+                    break
+            else:
+                return ""
             ids = eyes.family.rows_of(held.image)
             if not self.whole:
                 ids = ids[:_LOOKED_ROWS]

@@ -1,9 +1,10 @@
 """Images: drawn chats about them are answered as from cold, and hostile files are refused in words.
 
-A case is a chat on a tiny model that sees: turns with images of drawn sizes at drawn places, edits, the same
-image again or another one, with a drawn drafter, sampling and chunk. Each answer is compared with that of a
-cold plain start. Then a file is damaged: cut off, bytes changed, or another format's beginning before it. It
-must become an image or a `RequestError` that names it.
+A case is a walk through two chats on a tiny model that sees: questions with images of drawn sizes at drawn
+places, edits, the same question again, the other chat with an image of the first, an image's file with other
+pixels, and a restart that opens the saved chat, each with a drawn drafter, sampling, grammar, document and
+chunk. Each answer is compared with that of a cold plain start. Then a file is damaged: cut off, bytes
+changed, or another format's beginning before it. It must become an image or a `RequestError` that names it.
 """
 
 from __future__ import annotations
@@ -26,83 +27,223 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "AVIF")
 _HEADS = (b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", b"RIFF\0\0\0\0WEBP", b"II*\0", b"<svg", b"\0\0\0\x18ftypheic")
 _INTERNALS = re.compile(r"Traceback|\bNone\b|0x[0-9a-f]{6}")
 _SAMPLINGS: tuple[dict[str, object], ...] = (
-    {"sampling.temperature": 0.0},
+    {},
+    {},
     {"sampling.temperature": 0.5},
-    {"sampling.temperature": 0.0, "sampling.repetition_penalty": 1.1},
-    {"sampling.temperature": 0.0, "sampling.presence_penalty": 0.6},
+    {"sampling.repetition_penalty": 1.1},
+    {"sampling.frequency_penalty": 0.5, "sampling.presence_penalty": 0.6},
+    {"sampling.no_repeat_ngram_size": 3, "sampling.presence_penalty": -1.0},
 )
+_SCHEMA = (
+    '{"type": "object", "properties": {"kind": {"enum": ["alpha", "beta"]}}, "required": ["kind"],'
+    ' "additionalProperties": false}'
+)
+_ACTS = ("ask", "ask", "ask", "again", "edit", "share", "replace", "restart", "apart")
+_MOST_TURNS = 3  # of a chat, for which the context suffices
+_SPARSE = {"prefill.mode": "on", "prefill.scorer": "lexical", "prefill.keep_pct": 10}
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     prepare()
     from core.engine.engine import Engine
-    from tests.core.seeing import FAMILIES, write_seeing_model
+    from tests.core.seeing import FAMILIES, write_seeing_model, write_seeing_tokenizer
+    from tests.core.toy import write_toy_model
 
     with (
         tempfile.TemporaryDirectory(prefix="draftlight-images-") as scratch,
         variables(DRAFTLIGHT_HOME=str(Path(scratch) / "home")),
     ):
-        engines: dict[str, Any] = {}
+        models: dict[str, Any] = {}
         for case in cases:
             draw = case_random("images", seed, case)
-            family = draw.choice(FAMILIES)
-            if family not in engines:
-                folder = Path(scratch) / f"model {len(engines)}"
-                write_seeing_model(folder, family)
-                engines[family] = Engine()
-                engines[family].load(str(folder))
-                engines[family].loaded.eos = frozenset()
-                engines[family].try_out()
+            family, folder = draw.choice(FAMILIES), Path(scratch) / f"case {case}"
+            place = Path(scratch) / f"model {FAMILIES.index(family)}"
+            if family not in models:
+                write_seeing_model(place, family)
+                write_toy_model(place / "draft")
+                write_seeing_tokenizer(place / "draft", family)
+                engine = Engine()
+                engine.load(str(place))
+                engine.try_out()
+                models[family] = engine
+            folder.mkdir()
+            walk = _Walk(models[family], draw, folder, str(place / "draft"))
             try:
-                counts = _chat(engines[family], draw, Path(scratch))
-                fault = _hostile(draw, Path(scratch))
-            except AssertionError as error:
-                fault, counts = f"{family}: {error}", {}
-            yield Outcome(case, fault, counts, {}, {"family": family})
+                walk.run()
+                fault = _hostile(draw, folder)
+            except Exception as error:
+                fault = f"{family}: {type(error).__name__}: {error}"
+            yield Outcome(case, fault, walk.counts, {}, {"family": family})
 
 
-def _chat(engine: Any, draw: random.Random, folder: Path) -> dict[str, float]:
-    from core.events import Message
-    from core.settings import Settings, assign_all
-    from tests.core.engine.support import DRAFTING
-    from tests.core.seeing import image
+class _Walk:
+    """Two chats, of which one is open. `cold` answers plainly and starts cold each time."""
 
-    drafter = draw.choice([name for name in DRAFTING if name != "draft-model"])
-    values: dict[str, object] = {
-        "drafting.drafter": drafter,
-        "gate.mode": "always",
-        "sampling.max_tokens": draw.randint(4, 24),
-        "ngram_simple.n_min": 1,
-        "ngram_mod.n": 4,
-        "ngram_mod.slots": 4096,
-        **draw.choice(_SAMPLINGS),
-        "prefill.chunk_tokens": draw.choice((32, 64, 512)),
-    }
-    settings = assign_all(Settings(), values.items())
-    talk: list[Message] = []
-    accepted = rows = 0.0
-    for turn in range(draw.randint(1, 3)):
-        text = "What is in it? " * draw.randint(1, 8)
-        drawn = (image(folder, draw.randrange(6), *draw.choice(_SIZES)) for _ in range(draw.randint(0, 2)))
-        images = tuple(replace(each, at=draw.randint(0, len(text))) for each in drawn)
-        if talk and draw.random() < 0.3:  # an earlier question is edited, or its images are
-            talk = [replace(talk[0], content=talk[0].content[: draw.randint(1, 9)], images=images)]
-        else:
-            talk += [Message("assistant", "A line.")] if talk else []
-            talk.append(Message("user", text, images=images))
-        have, finished = _answer(engine, talk, settings)
-        expected, _ = _answer(
-            engine, talk, assign_all(settings, [("drafting.drafter", "off")]), isolated=True
+    def __init__(self, cold: Any, draw: random.Random, folder: Path, draft_model: str) -> None:
+        self._cold, self._draw, self._folder, self._draft_model = cold, draw, folder, draft_model
+        self._chats: list[list[Any]] = [[], []]
+        self._open = self._images = 0
+        self.counts: dict[str, float] = {}
+        self._engine = self._started()
+
+    def run(self) -> None:
+        """Raises AssertionError where an answer is not the cold one."""
+        self._ask()
+        for _ in range(self._draw.randint(2, 4)):
+            act = self._draw.choice(_ACTS)
+            getattr(self, f"_{act}")()
+            self._count(act)
+        self._engine.unload()
+
+    # ---- acts
+
+    def _ask(self) -> None:
+        """A further question of the open chat, which begins anew if it is long."""
+        text = "What is in it? " * self._draw.choice((1, 8, 24))
+        images = tuple(
+            replace(self._image(), at=self._draw.randint(0, len(text)))
+            for _ in range(self._draw.choice((0, 1, 1, 2)))
         )
-        assert have == expected, f"{drafter}, turn {turn}: {have} instead of {expected}"
-        accepted += finished.stats.accepted
-        rows += finished.stats.image_tokens
-    return {"accepted tokens": accepted, "rows": rows}
+        if sum(turn.role == "user" for turn in self._talk) >= _MOST_TURNS:
+            self._chats[self._open] = []
+        self._go_on(text, images)
+
+    def _again(self) -> None:
+        self._answer()
+
+    def _edit(self) -> None:
+        """The words of a question change, or its images do; what followed is gone."""
+        at = self._draw.choice([at for at, turn in enumerate(self._talk) if turn.role == "user"])
+        question = self._talk[at]
+        images = question.images if self._draw.random() < 0.5 else (self._image(),)
+        words = question.content[: self._draw.randint(1, 9)]
+        self._chats[self._open] = [*self._talk[:at], replace(question, content=words, images=images)]
+        self._answer()
+
+    def _share(self) -> None:
+        """The other chat asks about an image of this one."""
+        known = [image for turn in self._talk for image in turn.images]
+        self._open = 1 - self._open
+        self._chats[self._open] = self._talk[: 2 * (_MOST_TURNS - 1)]
+        self._go_on("And what is this?", tuple(known[-1:]))
+
+    def _replace(self) -> None:
+        """The file of an image gets other pixels, and the chats have the image that is in it now."""
+        from core.documents.client import ImageReading
+
+        known = [image for turn in self._talk for image in turn.images]
+        if known:
+            path = Path(self._draw.choice(known).path)
+            path.write_bytes(Path(self._image().path).read_bytes())
+            now = replace(ImageReading(path).describe(), path=str(path))
+            for number, talk in enumerate(self._chats):
+                self._chats[number] = [_with_image(turn, now) for turn in talk]
+        self._answer()
+
+    def _restart(self) -> None:
+        self._engine.unload()  # which saves the chat
+        self._engine = self._started()
+        self._go_on("And now?", ()) if len(self._talk) < 2 * _MOST_TURNS - 1 else self._answer()
+
+    def _apart(self) -> None:
+        """A question about a document beside the images, of which passages are skipped."""
+        from core.events import Attachment
+
+        text = "".join(f"The number of box {n} is {n * 7919 % 1000}. " for n in range(30))
+        *before, question = self._talk
+        talk = [*before, replace(question, attachments=(Attachment("a.txt", text),))]
+        stats = self._compared(talk, self._settings(_SPARSE), isolated=True)
+        self._count("skipped tokens", stats.skipped_tokens)
+
+    # ---- inside
+
+    @property
+    def _talk(self) -> list[Any]:
+        return self._chats[self._open]
+
+    def _go_on(self, text: str, images: tuple[Any, ...]) -> None:
+        from core.events import Message
+
+        line = [Message("assistant", "A line.")] if self._talk else []
+        self._chats[self._open] = [*self._talk, *line, Message("user", text, images=images)]
+        self._answer()
+
+    def _answer(self) -> None:
+        from core.events import Grammar
+
+        also: dict[str, Any] = {}
+        if self._draw.random() < 0.15:
+            also["grammar"] = Grammar("json_schema", _SCHEMA)
+        stats = self._compared(self._talk, self._settings({}), chat=f"chat {self._open}", **also)
+        self._count("tokens from disk", stats.disk_tokens)
+        self._count("reused tokens", stats.reused_tokens)
+
+    def _compared(self, talk: Sequence[Any], settings: Any, **more: Any) -> Any:
+        """Statistics of the answer. Raises AssertionError if it is not that of a cold plain start."""
+        from core.settings import assign_all
+
+        have, finished = _answer(self._engine, talk, settings, **more)
+        more |= {"isolated": True}
+        if "grammar" in more:
+            more["grammar"] = replace(more["grammar"], drafts=False)
+        plain = assign_all(settings, [("drafting.drafter", "off")])
+        expected, _ = _answer(self._cold, talk, plain, **more)
+        assert have == expected, f"{settings.drafting.drafter}: {have} instead of {expected}"
+        self._count("accepted tokens", finished.stats.accepted)
+        self._count("rows", finished.stats.image_tokens)
+        return finished.stats
+
+    def _settings(self, more: dict[str, Any]) -> Any:
+        from core.settings import Settings, assign_all
+        from tests.core.engine.support import DRAFTING
+
+        draw = self._draw
+        values: dict[str, object] = {
+            "drafting.drafter": draw.choice(DRAFTING),
+            "draft_model.model": self._draft_model,
+            "gate.mode": "always",
+            "sampling.max_tokens": draw.randint(4, 24),
+            "sampling.temperature": 0.0,
+            "ngram_simple.n_min": 1,
+            "ngram_mod.n": 4,
+            "ngram_mod.slots": 4096,
+            **draw.choice(_SAMPLINGS),
+            "prefill.chunk_tokens": draw.choice((32, 64, 512)),
+            "prefill.save": True,
+            **more,
+        }
+        return assign_all(Settings(), values.items())
+
+    def _image(self) -> Any:
+        from tests.core.seeing import image
+
+        self._images += 1
+        folder = self._folder / str(self._images)  # equal pixels have several paths
+        folder.mkdir()
+        return image(folder, self._draw.randrange(6), *self._draw.choice(_SIZES))
+
+    def _started(self) -> Any:
+        from core.engine.engine import Engine
+        from core.kv.saved_files import SavedFiles
+
+        engine = Engine(saved_files=SavedFiles(self._folder / "saved"))
+        engine.use(self._cold.loaded)
+        return engine
+
+    def _count(self, name: str, by: float = 1.0) -> None:
+        self.counts[name] = self.counts.get(name, 0.0) + by
+
+
+def _with_image(turn: Any, now: Any) -> Any:
+    """`turn` with `now` in place of images of the same path."""
+    images = (replace(now, at=each.at) if each.path == now.path else each for each in turn.images)
+    return replace(turn, images=tuple(images))
 
 
 def _answer(engine: Any, talk: Sequence[Any], settings: Any, **more: Any) -> tuple[list[int], Any]:
     from core.events import Generate, Token
 
+    engine.loaded.eos = frozenset({0}) if "grammar" in more else frozenset()
     *events, finished = engine.generate(Generate("", tuple(talk), settings, **more))
     return [event.id for event in events if isinstance(event, Token)], finished
 

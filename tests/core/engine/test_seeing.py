@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import mlx.core as mx
 import pytest
 from msgspec.structs import replace
 
+from core.documents.images import describe
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.engine.generation import Writing
+from core.engine.model_session import DraftModels
 from core.errors import RequestError
 from core.events import FIRST_IMAGE_ROW, Attachment, Generate, Grammar, Image, Message, Scans
 from tests.core import seeing
-from tests.core.architectures import build
 from tests.core.engine.seeing_chats import answered, asked, cold, settings_of
 from tests.core.engine.support import DRAFTING
-from tests.core.headed_models import PREFIX, raw_head
-from tests.core.seeing import config_of, image, write_seeing_model
+from tests.core.seeing import config_of, image, write_seeing_model, write_seeing_tokenizer
 from tests.core.toy import write_toy_model
 
 PENALTIES: tuple[dict[str, Any], ...] = (
@@ -154,6 +152,62 @@ def test_a_chat_is_reopened_from_disk_with_its_images(engine: Engine, pictures: 
     assert finished.stats.disk_tokens > len(text)
 
 
+def test_two_chats_about_one_image_do_not_mix(engine: Engine, pictures: tuple[Image, ...]) -> None:
+    """They share its rows; each has its own continuation, whichever is asked, also with an edit between."""
+    one, other = pictures[0], replace(pictures[1], at=0)
+    settings = settings_of("auto", **{"sampling.max_tokens": 10})
+    yes = Message("assistant", "Yes.")
+    left, right = [asked("What is it?", one)], [asked("Which colour has it?", one)]
+    walk = [
+        ("left", left),
+        ("right", right),
+        ("left", [*left, yes, asked("And this?", other)]),
+        ("right", [*right, yes, asked("And which has this?", other)]),
+        ("left", [*left, yes, asked("Really?", one)]),
+        ("right", right),
+    ]
+    expected = [cold(engine, talk, settings) for _, talk in walk]
+    engine.forget(tables=True)
+    rows = len(engine._session.eyes().family.rows_of(one))
+    for number, ((chat, talk), wanted) in enumerate(zip(walk, expected)):
+        found, finished = answered(engine, talk, settings, chat=chat)
+        assert found == wanted, number
+        assert number == 0 or finished.stats.reused_tokens > rows, number
+
+
+def test_a_file_with_other_pixels_is_another_image(engine: Engine, tmp_path: Path) -> None:
+    """A chat about a file is saved; the file is overwritten; the chat is opened again, by both hashes."""
+    text = "A long story of many words. " * 12
+    settings = settings_of("auto", **{"sampling.max_tokens": 8, "prefill.save": True})
+    old = image(tmp_path, 1)
+    path = Path(old.path)
+    kept = path.read_bytes()
+    path.write_bytes(Path(image(tmp_path, 3).path).read_bytes())
+    new = replace(describe(path), path=str(path))
+    assert (new.name, new.width, new.height, new.hash == old.hash) == (old.name, 40, 24, False)
+    before = [asked(text), Message("assistant", "Yes.")]
+    talks = [[*before, asked("What is it?", each)] for each in (old, new)]
+    expected = [cold(engine, talks[1], settings)]
+    path.write_bytes(kept)
+    expected.insert(0, cold(engine, talks[0], settings))
+    engine.forget(tables=True)
+    answered(engine, talks[0], settings, chat="pixels")
+    reference = engine.loaded.info.reference
+    path.write_bytes(Path(image(tmp_path, 3).path).read_bytes())
+    for which in (0, 1):  # as it was saved, and as the file is now
+        engine.load(reference)
+        engine.loaded.eos = frozenset()
+        engine.try_out()
+        found, finished = answered(engine, talks[which], settings, chat="pixels")
+        assert found == expected[which]
+        first_row = next(at for at, token in enumerate(engine.sequence.tokens) if token >= FIRST_IMAGE_ROW)
+        assert (finished.stats.disk_tokens > first_row) == (which == 0)
+    engine.forget(tables=True)
+    engine._session.release_eyes(rows=True)
+    with pytest.raises(RequestError, match="has changed since it was attached"):
+        answered(engine, talks[0], settings)
+
+
 def test_sparse_reading_keeps_images(engine: Engine, pictures: tuple[Image, ...]) -> None:
     document = Attachment(
         "a.txt", "".join(f"The number of box {n} is {n * 7919 % 1000}. " for n in range(40))
@@ -191,16 +245,30 @@ def test_drafters_tables_and_statistics_never_get_rows(
     assert max(given) < FIRST_IMAGE_ROW
 
 
-def test_what_does_not_apply_to_images_is_told(
-    engine: Engine, pictures: tuple[Image, ...], seeing_folder: Path
+@pytest.mark.parametrize("drafter", ["draft-model", "auto"])
+def test_a_draft_model_that_does_not_see_is_asked_about_text_alone(
+    drafter: str, engine: Engine, pictures: tuple[Image, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not (seeing_folder / "draft").exists():
-        write_toy_model(seeing_folder / "draft")
-    chosen = {"draft_model.model": str(seeing_folder / "draft"), "sampling.max_tokens": 4}
-    _, finished = answered(engine, [asked("See.", pictures[0])], settings_of("draft-model", **chosen))
-    changes = {change.setting: change for change in finished.effective.changes}
-    assert changes["draft_model.model"].used == "none"
-    assert "does not see" in changes["draft_model.model"].reason
+    write_toy_model(tmp_path / "draft")
+    write_seeing_tokenizer(tmp_path / "draft", Path(engine.loaded.info.path).name)
+    chosen = {"draft_model.model": str(tmp_path / "draft"), "sampling.max_tokens": 12}
+    settings, first = settings_of(drafter, **chosen), [asked("See.", pictures[0])]
+    text = [asked("Say something else.")]
+    loaded: list[str] = []
+    known = DraftModels._of_family
+
+    def noted(self: DraftModels, reference: str, user: str) -> Any:
+        loaded.append(user)
+        return known(self, reference, user)
+
+    monkeypatch.setattr(DraftModels, "_of_family", noted)
+    engine.forget(tables=True)
+    for talk in (first, text, [*first, Message("assistant", "Yes."), *text]):
+        del loaded[:]
+        _, finished = answered(engine, talk, settings)
+        reasons = [change.reason for change in finished.effective.changes]
+        assert bool(loaded) == (talk is text)
+        assert any("does not see" in reason for reason in reasons) == (talk is not text)
 
 
 def test_a_chat_with_images_keeps_its_cache_in_full_precision(
@@ -248,6 +316,9 @@ def test_a_model_that_does_not_see_is_told(
     _, finished = answered(engine, messages, settings)
     assert eyes.sees
     assert not finished.effective.changes
+    with monkeypatch.context() as patch:  # once a model
+        patch.setattr(eyes, "new_cache", None)
+        answered(engine, messages, settings)
     # The model reads an equal row for each: it cannot tell images apart.
     monkeypatch.setattr(eyes, "sees", None)
     read = engine.loaded.model.__class__.__call__
@@ -261,31 +332,6 @@ def test_a_model_that_does_not_see_is_told(
     assert [change.used for change in finished.effective.changes] == ["not seen"]
     monkeypatch.undo()
     eyes.sees = None
-
-
-@pytest.mark.usefixtures("unlikely_guesses")
-def test_a_models_head_drafts_behind_images(tmp_path: Path, pictures: tuple[Image, ...]) -> None:
-    folder = tmp_path / "model"
-    write_seeing_model(folder)
-    config = json.loads((folder / "config.json").read_text())
-    config["text_config"]["mtp_num_hidden_layers"] = 1
-    (folder / "config.json").write_text(json.dumps(config))
-    raw = raw_head("qwen3_5", build(config_of("qwen3_5"), 1.6))
-    head = {PREFIX["qwen"] + name: mx.array(value) for name, value in raw.items()}
-    mx.save_safetensors(str(folder / "mtp.safetensors"), head)
-    engine = Engine()
-    engine.load(str(folder))
-    engine.loaded.eos = frozenset()
-    engine.try_out()
-    first = [asked("What is it?", pictures[1])]
-    later = [*first, Message("assistant", "Yes."), asked("And this?", pictures[0])]
-    for talk in (first, later):
-        expected = answered(engine, talk, settings_of(), isolated=True)[0]
-        found, finished = answered(engine, talk, settings_of("mtp"))
-        assert found == expected
-        assert finished.stats.drafted > 0
-        assert not finished.effective.changes
-    engine.unload()
 
 
 def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...]) -> None:

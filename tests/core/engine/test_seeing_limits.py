@@ -20,7 +20,7 @@ from core.events import FIRST_IMAGE_ROW, TYPED, Attachment, Generate, Image, Mem
 from core.prefill.scorers import SCORERS
 from core.vision import family as family_module
 from tests.core.engine.seeing_chats import answered, asked, cold, settings_of
-from tests.core.seeing import write_seeing_tokenizer
+from tests.core.seeing import write_seeing_model, write_seeing_tokenizer
 from tests.core.toy import write_toy_model
 
 DOCUMENT = Attachment("a.txt", "".join(f"The number of box {n} is {n * 7919 % 1000}. " for n in range(40)))
@@ -172,9 +172,9 @@ def test_a_continued_and_edited_answer_behind_an_image(engine: Engine, pictures:
 # ---- without an image
 
 
-def test_nothing_of_images_is_imported_without_one(tmp_path: Path) -> None:
-    """Neither by the loaded model and its answer, nor by reading ahead and counting."""
-    write_toy_model(tmp_path / "toy")
+def test_nothing_of_images_is_imported_or_loaded_without_one(tmp_path: Path) -> None:
+    """Neither by a model that sees and its answer, nor by reading ahead and counting."""
+    write_seeing_model(tmp_path / "model")
     program = f"""
 import sys
 from core.models.runtime import prepare
@@ -183,13 +183,14 @@ from core.engine.engine import Engine
 from core.events import Generate, Message
 import core.worker.main
 engine = Engine()
-engine.load({str(tmp_path / "toy")!r})
+assert engine.load({str(tmp_path / "model")!r}).sees
 request = Generate("", (Message("user", "What?"),), engine.loaded.info.settings)
 engine.count_prompt(request)
 engine.read_ahead(request)
 while engine._ahead.piece(engine._session, engine._guard):
     pass
 list(engine.generate(request))
+assert not engine._session.eyes_bytes
 engine.unload()
 print([name for name in sys.modules if name == "PIL" or name.startswith(("PIL.", "core.vision"))])
 """
