@@ -91,10 +91,10 @@ def document(outcomes: Iterable[Outcome]) -> str:
 
 
 def _by_hand() -> str:
-    """The page's section on heads as it is."""
+    """The page's sections on heads and on models that see, as they are."""
     text = DOCUMENT.read_text("utf-8")
     start = text.index("## Trained heads")
-    return text[start : text.index("\n## ", start)].rstrip()
+    return text[start : text.index("\n## Families", start)].rstrip()
 
 
 def _cell(said: str, reasons: dict[str, int]) -> str:

@@ -1,11 +1,11 @@
 """Reading ahead under everything that a person does meanwhile.
 
-A case is a walk: documents are attached and removed, text is typed, questions are sent, stopped and edited,
-other chats are opened, the model is switched, and the worker is quit or killed and started again, with pieces
-of idle work in between. After each question the answer must be that of an engine that has just started and
-reads the same: all of it, or, where passages are chosen, after as many tokens as were in the cache. No piece
-of idle work may run more than one chunk through the model, because a request waits for it. Of a chat without
-a question nothing may stay on disk once its message is empty.
+A case is a walk: documents, and images for models that see, are attached and removed, text is typed,
+questions are sent, stopped and edited, other chats are opened, the model is switched, and the worker is quit
+or killed and started again, with pieces of idle work in between. After each question the answer must be that
+of an engine that has just started and reads the same: all of it, or, where passages are chosen, after as many
+tokens as were in the cache. No piece of idle work may run more than one chunk through the model, because a
+request waits for it. Of a chat without a question nothing may stay on disk once its message is empty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from core.events import Attachment, Finished, Generate, Message, Token
+from core.events import Attachment, Finished, Generate, Image, Message, Token
 from core.kv.saved_files import SavedFiles
 from core.settings import Settings, assign_all
 from tests.attack.campaign import Campaign, Outcome, case_random
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from core.models.loader import LoadedModel
 
 KINDS = ("llama", "gemma3_text", "qwen3_5")
+# Families that see: one whose images passes may divide, and one whose images they may not.
+SEEING = ("qwen3_5", "gemma4 both ways")
 _STEPS = 14
 _CHUNK_TOKENS = 64
 # More would not fit the context with the turns of a chat.
 _MOST_DOCUMENTS = 3
+_MOST_IMAGES = 4
 _TEXTS = tuple(" ".join(f"Line {n} of {name} says {n * step % 13}." for n in range(14)) for name, step in
                (("the log", 7), ("a list", 5), ("the plan", 11)))  # fmt: skip
 _QUESTIONS = (
@@ -42,6 +45,7 @@ _ACTS = (
     *("attach", "attach", "attach", "type", "type", "remove"),
     *("send", "send", "send", "stop", "edit", "leave"),
 )
+_ACTS_OF_IMAGES = ("show", "show", "show", "hide")
 _RARE_ACTS = ("switch", "quit", "quit", "kill")
 
 
@@ -64,7 +68,9 @@ def settings(*, whole: bool) -> Settings:
 
 
 class Walk:
-    """`models` are of different kinds; `cold` are engines with each, for comparison."""
+    """`models` are of different kinds; `cold` are engines with each, for comparison. `pictures`: the images
+    of models that see.
+    """
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class Walk:
         folder: Path,
         *,
         whole: bool,
+        pictures: Sequence[Image] = (),
     ) -> None:
         self._rng = rng
         self._models = models
@@ -81,6 +88,7 @@ class Walk:
         self._files = SavedFiles(folder)
         self._settings = settings(whole=whole)
         self._whole = whole
+        self._pictures = pictures
         self._model = rng.randrange(len(models))
         self._seconds = 0.0
         self._chats = 0
@@ -92,7 +100,8 @@ class Walk:
     def run(self, steps: int = _STEPS) -> str:
         """Returns what went wrong; empty if nothing did."""
         for _ in range(steps):
-            act = self._rng.choice(_RARE_ACTS if self._rng.random() < 0.15 else _ACTS)
+            acts = (*_ACTS, *_ACTS_OF_IMAGES) if self._sees else _ACTS
+            act = self._rng.choice(_RARE_ACTS if self._rng.random() < 0.15 else acts)
             fault = getattr(self, f"_{act}")() or self._idle(self._rng.choice((0, 3, 9, 40, 40)))
             if fault:
                 return f"{act}: {fault}"
@@ -116,6 +125,19 @@ class Walk:
         if held:
             held.pop(self._rng.randrange(len(held)))
         self._draft = replace(self._draft, attachments=tuple(held))
+        return ""
+
+    def _show(self) -> str:
+        if sum(len(each.images) for each in (*self._turns, self._draft)) < _MOST_IMAGES:
+            images = (*self._draft.images, self._rng.choice(self._pictures))
+            self._draft = replace(self._draft, images=images)
+        return ""
+
+    def _hide(self) -> str:
+        held = [*self._draft.images]
+        if held:
+            held.pop(self._rng.randrange(len(held)))
+        self._draft = replace(self._draft, images=tuple(held))
         return ""
 
     def _type(self) -> str:
@@ -144,6 +166,8 @@ class Walk:
     def _switch(self) -> str:
         self._model = self._rng.randrange(len(self._models))
         self._engine.use(self._models[self._model])
+        if not self._sees and any(turn.images for turn in self._turns):
+            self._new_chat()
         return ""
 
     def _quit(self) -> str:
@@ -162,7 +186,9 @@ class Walk:
         if "earlier ones were skipped" in effective.reading_reason:  # a cold start would lack these gaps
             self._new_chat()
             return ""
-        self.readings[effective.reading] = self.readings.get(effective.reading, 0) + 1
+        self._count(effective.reading)
+        if stats.image_tokens:
+            self._count("rows of images", stats.image_tokens)
         _, wanted, cold = answer_of(self._primed(asked, stats.reused_tokens), replace(asked, chat=""))
         if effective.reading != cold.effective.reading:
             return f"read as {effective.reading}, and cold as {cold.effective.reading}"
@@ -183,13 +209,25 @@ class Walk:
         self._engine.use(self._models[self._model])
         return ""
 
+    @property
+    def _sees(self) -> bool:
+        return self._models[self._model].info.sees
+
+    def _count(self, name: str, by: float = 1.0) -> None:
+        self.readings[name] = self.readings.get(name, 0.0) + by
+
     def _new_chat(self) -> None:
         self._chats += 1
         self._chat, self._turns, self._draft = f"chat {self._chats}", [], Message("user", "")
 
     def _asked(self) -> Generate:
-        draft = self._draft if self._draft.content.strip() else replace(self._draft, content="Why?")
+        shown = self._shown()
+        draft = shown if shown.content.strip() else replace(shown, content="Why?")
         return Generate("", (*self._turns, draft), self._settings, chat=self._chat)
+
+    def _shown(self) -> Message:
+        """The draft, without images for a model that does not see."""
+        return self._draft if self._sees else replace(self._draft, images=())
 
     def _primed(self, asked: Generate, reused_tokens: int) -> Engine:
         """An engine without a cache, or, where passages are chosen, one that has read so many tokens."""
@@ -200,14 +238,15 @@ class Walk:
         if not self._whole and reused_tokens:
             prompt = engine._prompt(asked)[0].ids[: reused_tokens + 1]
             sequence = engine._session.prefix_cache.take(prompt)
-            for _ in read_prompt(model.model, sequence, prompt, chunk_tokens=_CHUNK_TOKENS):
+            sight = engine._sight(asked.messages, prompt)
+            for _ in read_prompt(model.model, sequence, prompt, chunk_tokens=_CHUNK_TOKENS, sight=sight):
                 pass
         return engine
 
     def _idle(self, pieces: int) -> str:
         """So many pieces of idle work on what would be asked now; 40 s pass."""
         engine, widths = self._engine, _Counted.widths
-        engine.read_ahead(Generate("", (*self._turns, self._draft), self._settings, chat=self._chat))
+        engine.read_ahead(Generate("", (*self._turns, self._shown()), self._settings, chat=self._chat))
         self._seconds += 40.0
         for _ in range(pieces):
             del widths[:]
@@ -237,23 +276,34 @@ def answer_of(engine: Engine, asked: Generate) -> tuple[str, list[int], Finished
     return "".join(token.text for token in tokens), [token.id for token in tokens], finished
 
 
-def models_in(folder: Path, kinds: Sequence[str] = KINDS) -> tuple[list[LoadedModel], list[Engine]]:
-    """Tiny models with folders below `folder`, and an engine with each."""
+def models_in(
+    folder: Path, kinds: Sequence[str] = KINDS, seeing: Sequence[str] = ()
+) -> tuple[list[LoadedModel], list[Engine]]:
+    """Tiny models with folders below `folder`, and an engine with each. `seeing`: families of further ones,
+    which see.
+    """
     from core.engine.engine import Engine
+    from core.models.loader import load
     from tests.core.engine.test_saved_chats import long_model
     from tests.core.engine.test_second_turn import TEMPLATES, tokenizer_of
+    from tests.core.seeing import write_seeing_model
     from tests.core.toy import write_toy_model
 
     models, engines = [], []
     for number, kind in enumerate(kinds):
         path = folder / kind
         write_toy_model(path, seed=number)
-        loaded = long_model(kind, tokenizer_of(TEMPLATES["dropped"], path), path)
+        models.append(long_model(kind, tokenizer_of(TEMPLATES["dropped"], path), path))
+    for family in seeing:
+        path = folder / f"{family} that sees"
+        write_seeing_model(path, family)
+        models.append(load(str(path)))
+        models[-1].eos = frozenset()
+    for loaded in models:
         model: Any = loaded.model
         model.__class__ = type(
             type(model).__name__, (_Counted, type(model)), {"__module__": type(model).__module__}
         )
-        models.append(loaded)
         engines.append(Engine())
         engines[-1].use(loaded)
     return models, engines
@@ -263,12 +313,19 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     from core.models.runtime import prepare
 
     prepare()
+    from tests.core.seeing import image
+
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        models, cold = models_in(folder)
+        models, cold = models_in(folder, seeing=SEEING)
+        pictures = [
+            image(folder, number, *size) for number, size in enumerate(((40, 24), (64, 32), (17, 90)))
+        ]
         for case in cases:
             rng = case_random("reading-ahead", seed, case)
-            walk = Walk(rng, models, cold, folder / f"contexts-{case}", whole=case % 2 == 0)
+            first = len(KINDS) if case % 4 < 2 else 0  # half of the walks are between models that see
+            place, whole = folder / f"contexts-{case}", case % 2 == 0
+            walk = Walk(rng, models[first:], cold[first:], place, whole=whole, pictures=pictures)
             try:
                 fault = walk.run()
             except Exception as error:
@@ -278,7 +335,7 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
 
 CAMPAIGN = Campaign(
     "reading-ahead",
-    "Whatever is attached, removed, typed, sent, stopped, edited, switched or started again while the"
+    "Whatever is attached, shown, removed, typed, sent, stopped, edited, switched or started again while the"
     " beginning of a question is read, answers are those of a cold start that reads the same, and a request"
     " waits for one chunk",
     6,
