@@ -91,7 +91,7 @@ class Step(Struct, frozen=True):
     - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
     - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and what was
       done with tokens meanwhile. All steps together take the iteration's time.
-    - `host_s`: time from the ids of the step before to the start of this one's pass, without waiting: the
+    - `host_s`: time from the ids of the step before until the first part of this one's pass was started: the
       device has nothing to do in it. 0 if the pass was started before.
     """
 
@@ -164,8 +164,10 @@ class DecodeLoop:
             and answer.proposer is None
             and not sequence.is_mirrored
         )
-        # When the last ids were there, and the last step ended.
+        # When the last ids were there and the last step ended, and when the first part of the current step's
+        # pass was started.
         self._ids_s = self._ended_s = 0.0
+        self._started_s: float | None = None
         self._top_logprobs = answer.request.top_logprobs
         # Logits of the last forward pass and of the last step's tokens, kept only for logprobs; those of the
         # last forward pass as float32, for rankings, which are computed with the choices; the block's width.
@@ -241,7 +243,7 @@ class DecodeLoop:
     def _begin(self, left: int) -> None:
         """Drafts, and starts the pass of the next step."""
         started = time.perf_counter()
-        self._waited_s = 0.0
+        self._waited_s, self._started_s = 0.0, None
         gate, asked_before = self._answer.gate, self._asks
         self._rests = gate is not None and not gate.should_draft()
         # After a rest one forward pass has been started already, and no draft can follow it.
@@ -264,7 +266,7 @@ class DecodeLoop:
             sequence.append(pending)
             self._pending = []
         self._width = len(pending) + len(draft) if block is not None else max(1, len(pending))
-        host_s = 0.0 if was_ahead else time.perf_counter() - self._ids_s - self._waited_s
+        host_s = 0.0 if self._started_s is None else self._started_s - self._ids_s
         self._begun = _Begun(draft, draft_s, host_s, choices, block, was_ahead)
 
     def _finish(self, left: int) -> Step:
@@ -370,6 +372,8 @@ class DecodeLoop:
         is.
         """
         started = time.perf_counter()
+        if self._started_s is None:
+            self._started_s = started
         choices.start(*self._ranked)
         self._waited_s += time.perf_counter() - started
 
@@ -479,6 +483,8 @@ class DecodeLoop:
                 whole, self._hidden = self._states.read(block[None], cache)
                 logits = whole[0, first:]
         self._waited_s += early.seconds
+        if self._started_s is None:
+            self._started_s = early.first_s
         if self._top_logprobs is not None:
             self._logits = logits
         if self._recycles:
@@ -486,6 +492,8 @@ class DecodeLoop:
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])
         if self._grammar is not None:
             # Computed while the forward pass runs.
+            if self._started_s is None:
+                self._started_s = time.perf_counter()
             mx.async_eval(logits)
             rows = rows._replace(allowed=mx.array(self._grammar.allowed(draft, logits.shape[-1])))
         return logits, rows

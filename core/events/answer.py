@@ -288,8 +288,8 @@ class Stats(Struct):
       computing their rows.
     - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
       expected position or in a match of several tokens, and that did not. Each counts once.
-    - `host_ms_median`: time from the ids of a step to the start of the next pass, without waiting, of steps
-      whose pass was not started ahead; 0 if all were.
+    - `host_ms_median`: time from the ids of a step until the first part of the next pass was started, in
+      which the device has nothing to do, of steps whose pass was not started ahead; 0 if all were.
     - `table`: set if a shared table was used.
     """
 

@@ -50,6 +50,7 @@ from core.folders.tokenizer_limits import check_tokenizer
 from core.kv.mlx_lm_caches import Cache, quantisable, why_no_rollback
 from core.models.decoders import repair_decoder
 from core.models.memory import fault, machine
+from core.models.parts import use_plain_attributes
 from core.prompt import format_of, renderer, switches_thinking, thinks_by_default
 from core.system.paths import shown
 
@@ -168,6 +169,7 @@ def load(
     if mx.default_device() == mx.cpu:
         model = expand_for_cpu(model)
     mx.eval(model.parameters())
+    use_plain_attributes(model)
     _check_numbers(folder, model, lambda module: module not in packed)
     check_sound(folder, model)
     progress("Almost ready", 0.95)

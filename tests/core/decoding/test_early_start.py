@@ -31,6 +31,7 @@ from tests.core.drafters import answer_of, build
 from tests.core.toy import toy_model, toy_sequence
 
 LAYERS = 16
+EARLY_STARTS = 1 + LAYERS // EVERY_LAYERS
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_block_is_started_before_all_of_it_is_built(deep: Any, started: list[i
     drafter = Scripted([Draft.chain(expected[:3]), Draft((expected[4], 5), (-1, -1))])
     decode(deep, prompt, drafter, count=6)
     # Of a chain and a tree, and at last the choices of each.
-    assert len(started) == 2 * (LAYERS // EVERY_LAYERS + 1)
+    assert len(started) == 2 * (EARLY_STARTS + 1)
 
 
 def test_a_pass_that_runs_ahead_is_started_as_a_whole(deep: Any, started: list[int]) -> None:
@@ -79,7 +80,7 @@ def test_a_pass_that_runs_ahead_is_started_as_a_whole(deep: Any, started: list[i
     steps, _ = decode(deep, prompt, Drafter(), drafts=False, count=10)
     assert tokens_of(steps) == expected
     # The first pass early, and then the choices of each.
-    assert len(started) == LAYERS // EVERY_LAYERS + 10
+    assert len(started) == EARLY_STARTS + 10
 
 
 @pytest.mark.parametrize("drafts", ["chains", "trees"])
@@ -136,25 +137,38 @@ def test_models_that_gain_nothing_start_nothing_early(cache: Sequence[Any]) -> N
     assert not early_entries(cache)
 
 
-def test_starting_counts_as_waiting(deep: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("early", [True, False])
+def test_starting_counts_as_waiting_and_host_time_ends_at_the_first_start(
+    deep: Any, early: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now_s = 0.0
-    start = mx.async_eval
+    start, body = mx.async_eval, type(deep.model)
 
     def slow(*arrays: Any) -> None:
         nonlocal now_s
         now_s += 0.5
         start(*arrays)
 
+    def built(self: Any, *given: Any, **options: Any) -> Any:
+        nonlocal now_s
+        found = build(self, *given, **options)
+        now_s += 4.0  # after the last layer
+        return found
+
     clock = SimpleNamespace(perf_counter=lambda: now_s)
+    build = body.__call__
+    monkeypatch.setattr(body, "__call__", built)
     monkeypatch.setattr(mx, "async_eval", slow)
+    monkeypatch.setattr(early_start, "LEAST_LAYERS", LAYERS + (not early))
     monkeypatch.setattr(early_start, "time", clock)
     monkeypatch.setattr("core.decoding.loop.time", clock)
     prompt = prompt_with_repetition(random.Random(7))
     expected = plain(deep, prompt, 4)
     now_s = 0.0
     (step,), _ = decode(deep, prompt, Scripted([Draft.chain(expected[:3])]), count=4)
-    assert step.waited_s == now_s == 0.5 * (LAYERS / EVERY_LAYERS + 1)
-    assert step.host_s == 0.0
+    assert step.waited_s == 0.5 * (EARLY_STARTS * early + 1)
+    assert step.host_s == (0.0 if early else 4.0)
+    assert step.took_s == step.waited_s + 4.0
 
 
 def test_a_block_takes_no_second_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ def folder(toy_folder: Path, tmp_path: Path) -> Path:
 def test_a_folder_loads(folder: Path) -> None:
     stages: list[str] = []
     loaded = load(str(folder), lambda stage, fraction: stages.append(stage))
+    assert "self_attn" in vars(loaded.model.layers[0])
     info = loaded.info
     assert (info.name, info.architecture, info.dtype) == ("model", "llama", "float32")
     assert (info.context_tokens, info.vocabulary, info.layers) == (512, 260, 2)

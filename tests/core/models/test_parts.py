@@ -6,11 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.models.parts import SplitModel, split
+from core.models.parts import SplitModel, rotations, split, use_plain_attributes
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 
 PROMPT_TOKENS = 40  # beyond the windows
@@ -52,3 +53,23 @@ def test_taken_states_leave_the_logits_as_they_are(name: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parts.read(mx.array([1.5]), tapped, every)
     assert [id(module) for _, module in model.named_modules()] == modules
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_plain_attributes_leave_the_logits_and_the_replaced_modules_as_they_are(name: str) -> None:
+    ids = mx.random.randint(0, VOCABULARY, (1, PROMPT_TOKENS))
+    plain, quick = tiny(name), tiny(name)
+    use_plain_attributes(quick)
+    names = [each for each, _ in quick.named_modules()]
+    assert names == [each for each, _ in plain.named_modules()]
+    expected, caches = [], (make_prompt_cache(plain), make_prompt_cache(quick))
+    for block in (ids[:, :30], ids[:, 30:36], ids[:, 36:37]):
+        expected = [model(block, cache=cache) for model, cache in zip((plain, quick), caches)]
+        assert mx.array_equal(*expected).item()
+    held = {(id(owner), key) for _, owner in quick.named_modules() for key in vars(owner) if key in owner}
+    parts = [(owner, key) for _, owner in quick.named_modules() for key in owner]
+    within = [(o, k) for o, k in parts if isinstance(o[k], nn.Module) and o is not quick]
+    assert len(held) > len(within) / 2
+    assert not any((id(each.owner), each.key) in held for each in rotations(quick))
+    found = split(quick)
+    assert isinstance(found, str) or (id(found.owner), "model") not in held
