@@ -1,11 +1,11 @@
 """Clients of the local server that vanish at a random moment, alone and several at once.
 
-A real server, a real worker on the tiny model. Each case is one to five clients, streaming or not, with
-short and long prompts. Each goes away at some moment: before its request is whole, while it waits, while
-its prompt is read, while it is answered; with a reset, a close or a half-closed line. Nobody else asks. Then
-the queue must be empty and the worker idle within a chunk or a step of the tiny model (milliseconds; half a
-second is allowed here, for machines that are busy), and no task, connection or descriptor may be left; over
-all cases the server's process may not grow.
+A real server, a real worker on a tiny model that sees. Each case is one to five clients, streaming or not,
+with short and long prompts, half of them with an image, which may be a wrong one. Each goes away at some
+moment: before its request is whole, while it waits, while its prompt is read, while it is answered; with a
+reset, a close or a half-closed line. Nobody else asks. Then the queue must be empty and the worker idle in
+a chunk or a step of the tiny model (milliseconds; half a second is allowed here, for machines that are busy),
+and no task, connection, descriptor or image may be left; over all cases the server's process may not grow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from pathlib import Path
 
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.hostile_http import CHAT, question
-from tests.attack.support.toy_home import toy_home
+from tests.attack.support.sent_images import bad_url, drawn, left_files, url
+from tests.attack.support.toy_home import seeing_home
 from tests.core.serve.served import Served, serving
 
 # A context that answers for seconds, so that a request that goes on is seen to.
@@ -36,7 +37,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    with toy_home(max_position_embeddings=_CONTEXT_TOKENS) as folder, serving(folder / "toy") as served:
+    with seeing_home(_CONTEXT_TOKENS) as folder, serving(folder / "toy") as served:
         served.chat()
         tasks, descriptors = _tasks(served), _descriptors()
         settled_mb = 0.0
@@ -68,7 +69,12 @@ class _Client:
         self._chance = chance
         self._began_s = time.monotonic()
         self.stays_s = chance.choice((0.0, chance.uniform(0.0, 0.02), chance.uniform(0.0, 0.4)))
-        text = "".join(chance.choice("abcdefgh ") for _ in range(chance.choice((5, 300, 2500))))
+        content: str | list[object]
+        content = "".join(chance.choice("abcdefgh ") for _ in range(chance.choice((5, 300, 2500))))
+        if chance.random() < 0.5:
+            sent = bad_url(chance) if chance.random() < 0.3 else url(drawn(chance))
+            image = {"type": "image_url", "image_url": {"url": sent}}
+            content = [image, {"type": "text", "text": content}]
         fields = {
             "stream": chance.random() < 0.6,
             "max_tokens": 3000,
@@ -76,7 +82,7 @@ class _Client:
             "logit_bias": {"0": -100},
             "settings": {"prefill.chunk_tokens": 64},
         }
-        body = json.dumps(question(**fields, messages=[{"role": "user", "content": text}])).encode()
+        body = json.dumps(question(**fields, messages=[{"role": "user", "content": content}])).encode()
         head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         whole = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
         self._line = served.raw()
@@ -118,6 +124,8 @@ def _left(served: Served, tasks: int, descriptors: int) -> str:
     if (more := _descriptors() - descriptors) > 0:
         gc.collect()
         return f"{more} descriptors are left"
+    if left := left_files():
+        return f"{len(left)} folders of images are left"
     return ""
 
 

@@ -1,10 +1,11 @@
 """Sends the local server what nobody should: bad JSON, wrong types, huge bodies, heads that never end.
 
-A real server with a key, a real worker on the tiny model, and a chat beside it. Each case is one line of one
-client. Its answer must be a clear refusal (4xx) or a closed line within its time, say neither the key nor
-a folder of this machine, and have nothing generated; only what may happen to be a right request (damaged
-JSON, a half-closed line) may be answered. Every so often a right request must get the answer it got at first.
-The times that a client has for a head and a body are shortened, so that slow ones are seen to end.
+A real server with a key, a real worker on a tiny model that sees, and a chat beside it. Each case is one line
+of one client. Its answer must be a clear refusal (4xx) or a closed line within its time, say neither the key
+nor a folder of this machine, and have nothing generated; only what may happen to be a right request (damaged
+JSON, a half-closed line) may be answered. Images without a fault must be, and none stays on the disk. Every
+so often a right request must get the answer it got at first. The times that a client has for a head and a
+body are shortened, so that slow ones are seen to end.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from core.serve import http, server
 from core.serve.security import AccessPolicy
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.hostile_http import AGENT, CHAT, KEY, Hostile, hostile, question
-from tests.attack.support.toy_home import toy_home
+from tests.attack.support.sent_images import left_files
+from tests.attack.support.toy_home import seeing_home
 from tests.core.serve.served import Served, serving
 
+_CONTEXT_TOKENS = 512
 _TIME_S = 1.5
 # From a client's last word to the end of its line: its time, and what a busy machine takes.
 _END_S = 20.0
@@ -45,7 +48,7 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     doors = AccessPolicy(key=KEY, most_bytes=_MOST_BYTES)
     with (
         _hurried(),
-        toy_home() as folder,
+        seeing_home(_CONTEXT_TOKENS) as folder,
         serving(folder / "toy", doors=doors, longest_answer=_LONGEST_TOKENS) as served,
     ):
         expected = _right_answer(served)
@@ -134,7 +137,9 @@ def _all_of(line: socket.socket) -> bytes:
 
 def _judge(said: bytes, found: Hostile, folder: str) -> str:
     if not said:
-        return ""
+        return "images without a fault get no answer" if found.must_answer else ""
+    if found.must_answer and not said.startswith(b"HTTP/1.1 200"):
+        return f"images without a fault are answered with {said[:400]!r}"
     allowed = b"HTTP/1.1 4", *((b"HTTP/1.1 200",) if found.may_answer else ())
     if not said.startswith(allowed):
         return f"answered with {said[:60]!r}"
@@ -181,6 +186,8 @@ def _nothing_left(served: Served, at_first: int) -> str:
     while (more := _descriptors() - at_first) > _DESCRIPTORS_AT_REST and time.monotonic() < until:
         gc.collect()
         time.sleep(0.1)
+    if left := left_files():
+        return f"{len(left)} requests left their images"
     return f"{more} descriptors are left" if more > _DESCRIPTORS_AT_REST else ""
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from tests.attack.support.sent_images import with_images
+
 CHAT = "/v1/chat/completions"
 # Stands for what a case calls itself, so that it is known whose a request is that comes late.
 AGENT = "the-agent-of-this-case"
@@ -33,12 +35,14 @@ _HOSTS = ("evil.example", "localhost.evil.example", "127.0.0.1.nip.example", "[:
 class Hostile(Struct, frozen=True):
     """`parts` are sent one after the other; `then` is what the client does: `read` the answer, `hold` the
     line and send no more, `half` close it, or `drop` it. `may_answer`: a right answer is no fault.
+    `must_answer`: anything else is one.
     """
 
     kind: str
     parts: tuple[bytes, ...]
     then: str = "read"
     may_answer: bool = False
+    must_answer: bool = False
 
 
 def hostile(chance: random.Random) -> Hostile:
@@ -230,6 +234,14 @@ def _wrong_type(chance: random.Random) -> Hostile:
     return Hostile("wrong content type", (head(len(body), kind=chance.choice(_TYPES)), body))
 
 
+def _images(chance: random.Random) -> Hostile:
+    path, fields, is_right = with_images(chance)
+    body = json.dumps({**fields, "stream": chance.random() < 0.5}).encode()
+    then = chance.choice(("read", "read", "read", "drop"))
+    parts, must_answer = (head(len(body), path=path), body), is_right and then == "read"
+    return Hostile("images", parts, then, may_answer=is_right, must_answer=must_answer)
+
+
 _KINDS: tuple[Callable[[random.Random], Hostile], ...] = (
     _bad_json,
     _wrong_types,
@@ -244,4 +256,6 @@ _KINDS: tuple[Callable[[random.Random], Hostile], ...] = (
     _wrong_key,
     _wrong_place,
     _wrong_type,
+    _images,
+    _images,
 )
