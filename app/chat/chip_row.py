@@ -244,7 +244,7 @@ class FileIntake(QObject):
             if document is None:
                 self._row.add_file(self.reader.read(path))
             else:
-                chip = self._row.add(Attachment(shown_name(path), document.text, left_out=document.left_out))
+                chip = self._row.add(document.attachment(shown_name(path)))
                 if document.guess:
                     self._offer_encodings(chip, path, document.guess)
         self._report()
@@ -268,7 +268,7 @@ class FileIntake(QObject):
             chip.set_note(strings.READING_FILE)
             self._again[self.reader.read(path, chosen)] = (chip, guess)
         else:
-            read = Attachment(chip.attachment.name, document.text, left_out=document.left_out)
+            read = document.attachment(chip.attachment.name)
             self._replace(chip, path, read, chosen)
 
     def _replace(self, chip: AttachmentChip, path: Path, read: Attachment, guess: Guess) -> None:

@@ -116,7 +116,7 @@ class FolderReading(Reading):
             left -= len(document.text)
             if document.guess:
                 self.guesses[len(found)] = (file, document.guess)
-            found.append(Attachment(name, document.text, left_out=document.left_out))
+            found.append(document.attachment(name))
         self.skipped = tuple(skipped)
         if found:
             self.result = tuple(found)
@@ -146,7 +146,7 @@ class AttachmentReading(Reading):
         assert self.document
         document = self.document.run(self._progressed)
         self.guess = self.guess or document.guess
-        self.result = Attachment(self.name, document.text, left_out=document.left_out)
+        self.result = document.attachment(self.name)
 
     def _progressed(self, progress: DocumentLine) -> None:
         words = strings.READING_FILE

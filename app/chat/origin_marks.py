@@ -60,11 +60,11 @@ def mark_facts(mark: Mark, origins: AnswerOrigins, text: str) -> TokenFacts:
     if isinstance(mark, Fact):
         head = strings.IN_SKIPPED
         return TokenFacts(
-            text, "normal", head, (source.name, *lines), passage=around(source.text, mark.place)
+            text, "normal", head, (source.named(mark.place), *lines), passage=around(source.text, mark.place)
         )
     if mark.others:
         lines = (strings.other_places(len(mark.others)), *lines)
-    return TokenFacts("", "normal", source.name, lines, passage=around(source.text, mark.place))
+    return TokenFacts("", "normal", source.named(mark.place), lines, passage=around(source.text, mark.place))
 
 
 def around(text: str, place: Place) -> tuple[str, str, str]:

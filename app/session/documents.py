@@ -25,7 +25,7 @@ from core.events.wire import well_formed, well_formed_record
 class KeptDocument(Struct, frozen=True):
     """A document without its text. `digest` identifies the text, `counts` has its tokens by tokenizer family.
 
-    `used` is the time of the last attachment, `removed` that of the removal.
+    `used` is the time of the last attachment, `removed` that of the removal. `pages`: see `Attachment`.
     """
 
     id: str
@@ -36,6 +36,7 @@ class KeptDocument(Struct, frozen=True):
     used: datetime
     counts: dict[str, int] = field(default_factory=dict)
     removed: datetime | None = None
+    pages: tuple[int, ...] = ()
 
 
 class DocumentHit(Struct, frozen=True):
@@ -142,10 +143,11 @@ class Documents:
         if old:
             kept = replace(old, used=now, removed=None)
             if old.removed:
-                kept = replace(kept, name=attachment.name, added=now)
+                kept = replace(kept, name=attachment.name, added=now, pages=attachment.pages)
             self._change(kept)
             return kept
-        kept = KeptDocument(uuid4().hex, attachment.name, digest, len(attachment.text), now, now)
+        size, pages = len(attachment.text), attachment.pages
+        kept = KeptDocument(uuid4().hex, attachment.name, digest, size, now, now, pages=pages)
         self._known[kept.id] = kept
         self._archive.add(kept, attachment.text)
         return kept
@@ -154,7 +156,7 @@ class Documents:
         """Returns the document as an attachment, with its token count if known. Raises as `text`."""
         text, found = self.text(document_id), self._known[document_id]
         self._change(replace(found, used=self._now()))
-        return Attachment(found.name, text, found.counts.get(family, 0))
+        return Attachment(found.name, text, found.counts.get(family, 0), pages=found.pages)
 
     def rename(self, document_id: str, name: str) -> None:
         """Renames a document; an empty name changes nothing."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
@@ -41,13 +42,22 @@ _MOST_LISTED = 40  # facts in a note
 
 class ChatSource(Struct, frozen=True):
     """A source of a chat. `document` is its number among the attachments of all messages, as in
-    `core.events.Passage.source`; −1 for a message or the result of a tool, which `turn_id` names.
+    `core.events.Passage.source`; −1 for a message or the result of a tool, which `turn_id` names. `pages`:
+    see `Attachment`.
     """
 
     name: str
     text: str
     turn_id: str
     document: int = -1
+    pages: tuple[int, ...] = ()
+
+    def named(self, place: Place) -> str:
+        """The name with the page or pages of `place`, where they are known."""
+        if not self.pages:
+            return self.name
+        first, last = (max(1, bisect_right(self.pages, at)) for at in (place.start, place.end - 1))
+        return strings.on_pages(self.name, first, last)
 
     def words(self, place: Place) -> str:
         """The characters of `place` on one line."""
@@ -94,7 +104,7 @@ def sources_of(turns: Sequence[Turn]) -> tuple[ChatSource, ...]:
     documents = 0
     for turn in turns:
         for attachment in turn.user.attachments:
-            found.append(ChatSource(attachment.name, attachment.text, turn.id, documents))
+            found.append(ChatSource(attachment.name, attachment.text, turn.id, documents, attachment.pages))
             documents += 1
         if len(turn.user.content) > PASTED_CHARACTERS:
             found.append(ChatSource(strings.PASTED, turn.user.content, turn.id))
@@ -322,7 +332,7 @@ _CODE = re.compile(r"^(`{3,}+|~{3,}+).*?(?:^\1|\Z)|`[^`\n]+`", re.MULTILINE | re
 def run_note(origins: AnswerOrigins, run: Run) -> str:
     """The document and passage of copied words."""
     copied = origins.sources[run.place.source]
-    return f"{copied.name}: “{copied.words(run.place)}”"
+    return f"{copied.named(run.place)}: “{copied.words(run.place)}”"
 
 
 def notes_of(origins: AnswerOrigins) -> list[tuple[int, str]]:

@@ -138,4 +138,11 @@ RESTART_TO_GO_ON = "Restart it to continue"
 PASTED = "Your message"
 OF_TOOL = "Result of {name}"
 NOT_IN_DOCUMENTS = "Not in your documents"
+
+
+def on_pages(name: str, first: int, last: int) -> str:
+    """“rules.pdf, page 7”."""
+    return f"{name}, page {first:,}" if first == last else f"{name}, pages {first:,} to {last:,}"
+
+
 WHERE_FROM = "Where the words come from"

@@ -239,12 +239,13 @@ class _Insert(NamedTuple):
 
 class PdfText(NamedTuple):
     """`text`: that of all pages, with an empty line between them. `says`: whether it has more than marks of
-    pages without text. `scans`: the numbers of these pages, from 1.
+    pages without text. `scans`: the numbers of these pages, from 1. `pages`: the characters before each page.
     """
 
     text: str
     says: bool
     scans: tuple[int, ...]
+    pages: tuple[int, ...]
 
 
 def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> PdfText:
@@ -254,6 +255,8 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> PdfText:
     damaged: DamagedError | None = None
     says = False
     scans: list[int] = []
+    pages: list[int] = []
+    at = 0
     try:
         for number in range(reader.pages):
             told(number, reader.pages, "pages")
@@ -274,7 +277,11 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> PdfText:
             if page.scanned or page.unreadable:
                 scans.append(number + 1)
             says = says or bool(page.text)
-            gathered.add("\n\n" * (number > 0) + "\n\n".join(filter(None, (page.text, mark))))
+            between = "\n\n" * (number > 0)
+            text = "\n\n".join(filter(None, (page.text, mark)))
+            gathered.add(between + text)
+            pages.append(at + len(between))
+            at = pages[-1] + len(text)
         if damaged and not says and not scans and reader.pages:
             raise damaged
         for text in reader.asides():
@@ -282,7 +289,9 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> PdfText:
         says = says or reader.has_form
     finally:
         reader.document.close()
-    return PdfText(gathered.text().strip(" \n"), says, tuple(scans))
+    text = gathered.text()
+    cut = len(text) - len(text.lstrip(" \n"))
+    return PdfText(text.strip(" \n"), says, tuple(scans), tuple(max(0, page - cut) for page in pages))
 
 
 class _Page(NamedTuple):

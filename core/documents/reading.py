@@ -122,7 +122,7 @@ class Document(Struct, frozen=True):
     """The text of a file; `guess` is its encoding if it is not certain, `left_out` what the text lacks.
 
     `scans`: pages without text. `refused`: if all are, and the text is their marks, the message for a model
-    that does not see.
+    that does not see. `pages`: the characters before each page of a PDF.
     """
 
     text: str
@@ -130,6 +130,7 @@ class Document(Struct, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
     scans: Scans | None = None
     refused: str = ""
+    pages: tuple[int, ...] = ()
 
     @property
     def refusal(self) -> RequestError | None:
@@ -137,7 +138,7 @@ class Document(Struct, frozen=True):
         return RequestError(self.refused, strings.SCAN_HINT) if self.refused else None
 
     def attachment(self, name: str) -> Attachment:
-        return Attachment(name, self.text, left_out=self.left_out, scans=self.scans)
+        return Attachment(name, self.text, left_out=self.left_out, scans=self.scans, pages=self.pages)
 
 
 def quick_document(path: Path, encoding: str = "") -> Document | None:
@@ -197,6 +198,7 @@ class _Source:
         self.gathered = gathered
         self.scans: Scans | None = None
         self.refused = ""
+        self.pages: tuple[int, ...] = ()
         self.most_characters = gathered.left
         self.guess: Guess | None = None
 
@@ -210,7 +212,7 @@ class _Source:
             self.gathered.leave_out("damaged character", damaged)
         found = self.gathered.left_out.items()
         left_out = tuple(LeftOut(kind, count, place) for (kind, place), count in found)
-        return Document(text, self.guess, left_out, self.scans, self.refused)
+        return Document(text, self.guess, left_out, self.scans, self.refused, self.pages)
 
 
 @contextmanager
@@ -322,6 +324,7 @@ def _pdf(source: _Source, told: limits.Told) -> str:
     from core.documents.pdf import pdf_text
 
     found = pdf_text(source.stream, told, source.gathered)
+    source.pages = found.pages
     if found.scans:
         source.scans = Scans(os.path.abspath(source.path), hash_of_file(source.stream), found.scans)
         if not found.says:

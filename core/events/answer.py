@@ -51,6 +51,7 @@ class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted.
 
     `left_out` is what the text does not have of the file, `scans` are pages that a model that sees may read.
+    `pages`: the characters before each page, ascending; empty if the format has no pages, or if unknown.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: int = 0
     left_out: tuple[LeftOut, ...] = ()
     scans: Scans | None = None
+    pages: tuple[int, ...] = ()
 
 
 class Image(Struct, frozen=True, forbid_unknown_fields=True):

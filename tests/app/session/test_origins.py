@@ -28,7 +28,7 @@ from app.session.origins import (
 from core.answer_format import AnswerFormat
 from core.answer_format.formats import ThoughtTags
 from core.events import TYPED, Attachment, Message, Passage, ReadingMap, Token
-from core.origins import PASTED_CHARACTERS, Index, Source, trace
+from core.origins import PASTED_CHARACTERS, Index, Place, Source, trace
 
 LEASE = Attachment(
     "lease.md", "The rent is 8,400 euros a year and falls due on the first Monday of March.\n", 20
@@ -249,6 +249,19 @@ def test_a_long_message_is_a_source(length: int, is_source: bool) -> None:
     turns = [Turn("t0", Message("user", "w" * length)), Turn("t1", Message("user", "So?"))]
     assert sources_of(turns) == ((ChatSource("Your message", "w" * length, "t0"),) if is_source else ())
     assert question_of(turns) == f"{'w' * length}\n\nSo?"
+
+
+@pytest.mark.parametrize("lead", [0, 4])
+def test_a_place_is_named_with_its_pages(lead: int) -> None:
+    pages = tuple(lead + at for at in (0, 10, 10, 30))  # the second page is empty
+    attachment = Attachment("rules.pdf", "x" * 50, pages=pages)
+    (source,) = sources_of([Turn("t0", Message("user", "So?", (attachment,)))])
+    for start in range(50):
+        for end in range(start + 1, 51):
+            first, last = (max(1, sum(page <= at for page in pages)) for at in (start, end - 1))
+            said = f"rules.pdf, page {first}" if first == last else f"rules.pdf, pages {first} to {last}"
+            assert source.named(Place(0, start, end)) == said
+    assert replace(source, pages=()).named(Place(0, 0, 50)) == "rules.pdf"
 
 
 def test_facts_are_listed_once_and_the_list_ends_somewhere() -> None:

@@ -226,3 +226,15 @@ def test_places_are_counted_where_they_are_until_there_are_many() -> None:
     assert gathered.left_out["picture", "7"] == 2
     assert gathered.left_out["picture", ""] == 51
     assert sum(gathered.left_out.values()) == 252
+
+
+def test_each_page_of_a_pdf_begins_where_it_says(tmp_path: Path) -> None:
+    lines = ["", "The first line", "", "The second line", "The third line", ""]
+    path = tmp_path / "six.pdf"
+    path.write_bytes(pdf_of(lines))
+    document = read_document(path)
+    assert len(document.pages) == len(lines)
+    ends = (*document.pages[1:], len(document.text))
+    found = [document.text[begin:end].strip() for begin, end in zip(document.pages, ends, strict=True)]
+    assert found == lines
+    assert document.attachment("six.pdf").pages == document.pages
