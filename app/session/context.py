@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from app.session.chats.conversation import Conversation
-from core.events import Message
+from core.events import Image, Message
 
 # Stands for the message that is being written, because chat templates need one. It is one token.
 PROBE = Message("user", "x")
@@ -15,13 +15,14 @@ class Held(Struct, frozen=True):
     """What the next prompt begins with, without the message that is being written.
 
     `counted_tokens` were counted by the model when it answered: system prompt, template, messages and
-    documents. The texts `uncounted` come after them. If no answer has counted, in a chat that is new or
-    imported, `messages` are those of the next prompt, with `PROBE` at the end, to count it.
+    documents. The texts `uncounted` and `images` come after them. If no answer has counted, in a chat that is
+    new or imported, `messages` are those of the next prompt, with `PROBE` at the end, to count it.
     """
 
     counted_tokens: int = 0
     uncounted: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
+    images: tuple[Image, ...] = ()
 
 
 def held(chat: Conversation, last_tokens: int) -> Held:
@@ -30,6 +31,7 @@ def held(chat: Conversation, last_tokens: int) -> Held:
     `last_tokens` is the context used by the last turn if its answer is running or was cut off; 0 if unknown.
     """
     uncounted: list[str] = []
+    images: list[Image] = []
     counted_tokens = 0
     for turn in reversed(chat.turns):
         answer = turn.answer
@@ -42,5 +44,6 @@ def held(chat: Conversation, last_tokens: int) -> Held:
             break
         texts = (*(each.text for each in turn.user.attachments), turn.user.content, answer.text)
         uncounted[:0] = [text for text in texts if text]
+        images[:0] = turn.user.images
     messages = () if counted_tokens else chat.ask("", PROBE).messages_for_request()
-    return Held(counted_tokens, tuple(uncounted), messages)
+    return Held(counted_tokens, tuple(uncounted), messages, tuple(images))

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from app.session import strings
 from app.session.turn.link_state import Link, Phase
+from core.events import Message, ModelInfo
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -135,3 +136,10 @@ _MEMBER = re.compile(
 def recognised(family_name: str) -> str:
     """Returns the common name of a tokenizer family: SmolLM2 for `SmolLM2-135M-Instruct`."""
     return _MEMBER.sub("", family_name).strip("-_ ") or family_name
+
+
+def why_unseen(info: ModelInfo | None, message: Message) -> str:
+    """Why the loaded model cannot answer `message` because of its images; empty if it can, or without one."""
+    if info is None or info.sees or not message.images:
+        return ""
+    return strings.cannot_see(info.name, len(message.images), info.why_unseeing or strings.NO_EYES)

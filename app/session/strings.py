@@ -11,6 +11,14 @@ def tokens(count: int) -> str:
     return f"{count:,} token" if count == 1 else f"{count:,} tokens"
 
 
+NO_EYES = "it is a language model without a part for images"
+
+
+def cannot_see(model: str, images: int, why: str) -> str:
+    what = "the image" if images == 1 else f"the {images:,} images"
+    return f"{model} cannot see {what}: {why.rstrip('.')}."
+
+
 WORKER_STOPPED = "Engine stopped"
 MACHINE = "this Mac" if sys.platform == "darwin" else "this computer"
 MODEL_NAMES = {"starter": "the starter model"}

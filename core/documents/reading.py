@@ -68,6 +68,23 @@ _OTHER_KINDS = tuple(
         (rb"MZ[^\n\r]{0,58}\0", strings.KIND_PROGRAM),
     )
 )
+_IMAGE_ENDINGS = frozenset(
+    (
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".jpe",
+        ".gif",
+        ".webp",
+        ".tif",
+        ".tiff",
+        ".bmp",
+        ".avif",
+        ".heic",
+        ".heif",
+        ".svg",
+    )
+)
 _RTF_MARK = b"{\\rtf"
 # Web programs write pages, mail or separated cells under the endings of Office files.
 _OFFICE_ENDINGS = {".xls": "table", ".xlsx": "table", ".doc": "text", ".docx": "text"}
@@ -139,6 +156,20 @@ class Document(Struct, frozen=True):
 
     def attachment(self, name: str) -> Attachment:
         return Attachment(name, self.text, left_out=self.left_out, scans=self.scans, pages=self.pages)
+
+
+def is_image(path: Path) -> bool:
+    """Whether the file at `path` is to be read as an image: by its first bytes or by its ending, so that a
+    damaged image is refused as an image. False if it cannot be opened.
+    """
+    if path.suffix.lower() in _IMAGE_ENDINGS:
+        return True
+    try:
+        with opened_file(path, shown_name(path)) as (stream, _):
+            head = stream.read(HEAD_BYTES)
+    except RequestError:
+        return False
+    return any(kind == strings.KIND_PICTURE and mark.match(head) for mark, kind in _OTHER_KINDS)
 
 
 def quick_document(path: Path, encoding: str = "") -> Document | None:

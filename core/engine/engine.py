@@ -31,11 +31,14 @@ from core.engine.generation import Writing, sequence_kept_valid, shorten
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import branches, plan
 from core.engine.prompts import (
+    asks_with_images,
     cleaned,
     edited_ids,
     left_out_images,
     title_request,
     unread_page_changes,
+    unseen_images,
+    without_images,
     without_oldest_images,
 )
 from core.engine.saved_chats import SavedChats
@@ -541,8 +544,12 @@ class Engine:
         return Sight(self._session.eyes(), messages)
 
     def _image_text(self, messages: Sequence[Message]) -> ImageText | None:
-        """How prompts of the model show images; None without images. Raises `RequestError`."""
+        """How prompts of the model show images; None without images, and if the model cannot see and only
+        earlier questions have some. Raises `RequestError` if the model cannot see those of the last question.
+        """
         if not any(message.images for message in messages):
+            return None
+        if not self._described.info.sees and not asks_with_images(messages):
             return None
         from core.vision.eyes import family_of  # not without an image
 
@@ -624,6 +631,8 @@ class Engine:
         rows = self._described.info.vocabulary
         thinking = "off" if silent else chat.thinking
         shown, image_text = messages, self._image_text(messages)
+        if unseen := image_text is None and any(each.images for each in messages):
+            shown = without_images(messages)
         limit_tokens = request.settings.prefill.context_of(self._described.info.context_tokens)
         while True:
             prompt = render(tokenizer, shown, chat.system_prompt, request.tools, thinking, rows, image_text)
@@ -637,7 +646,9 @@ class Engine:
         if any(change.setting == "tools" for change in prompt.changes):
             format = format.with_described_calls()
         changes = prompt.changes
-        if left := sum(len(each.images) for each in messages) - sum(len(each.images) for each in shown):
+        if unseen:
+            changes += (unseen_images(messages, self._described.info),)
+        elif left := sum(len(each.images) for each in messages) - sum(len(each.images) for each in shown):
             changes += (left_out_images(messages, left),)
         if self._described.info.sees:
             changes += unread_page_changes(messages)

@@ -14,7 +14,7 @@ from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
 from core.documents.page_choice import MOST_PAGES, unread_pages
 from core.documents.strings import pages
-from core.events import TYPED, Change, Generate, Image, Message
+from core.events import TYPED, Change, Generate, Image, Message, ModelInfo
 from core.events.wire import well_formed
 from core.prompt import Prompt, Span, encode, inner_of
 from core.settings import Settings, assign_all
@@ -120,7 +120,13 @@ def _boundaries(texts: Sequence[str]) -> dict[int, int]:
     return found
 
 
-# ---- images in a full context
+# ---- images that an answer goes without
+
+
+def asks_with_images(messages: Sequence[Message]) -> bool:
+    """Whether the last question of `messages` has images, or what follows it."""
+    last = max((at for at, each in enumerate(messages) if each.role == "user"), default=0)
+    return any(each.images for each in messages[last:])
 
 
 def without_oldest_images(
@@ -133,6 +139,16 @@ def without_oldest_images(
         while kept and tokens > 0:
             tokens -= len(rows_of(kept.pop(0)))
         found[at] = replace(message, images=tuple(kept))
+    return _filled(found, messages)
+
+
+def without_images(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`messages` for a model that cannot see."""
+    return _filled([replace(each, images=()) for each in messages], messages)
+
+
+def _filled(found: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`found`, which are `messages` with fewer images, with a content where nothing else is left."""
     # A turn of images alone would be gone with them, and its answer would follow no question.
     return tuple(
         replace(each, content="…") if given.images and not (each.images or each.content.strip()) else each
@@ -160,6 +176,13 @@ def unread_page_changes(messages: Sequence[Message]) -> tuple[Change, ...]:
             reason = reason.replace(" were not read: they are images", " was not read: it is an image", 1)
         changes.append(Change("images", f"{count:,} pages", f"{count - len(left):,} pages", reason))
     return tuple(changes)
+
+
+def unseen_images(messages: Sequence[Message], info: ModelInfo) -> Change:
+    """The change reported for the images of earlier questions, which a model that cannot see goes without."""
+    total = sum(len(message.images) for message in messages)
+    why = info.why_unseeing or "it has no part for images"
+    return Change("images", f"{total:,}", "0", f"{info.name} cannot see images: {why}")
 
 
 # ---- titles

@@ -143,6 +143,11 @@ def message_text(typed: str) -> str:
     return _EMPTY_LINES.sub("", typed.rstrip())
 
 
+def attached_names(message: Message) -> list[str]:
+    """The names of the documents and images of `message`."""
+    return [*(each.name for each in message.attachments), *(each.name for each in message.images)]
+
+
 def uncounted(message: Message) -> Message:
     """`message` without the tokens of its documents, which may be counted at any time."""
     attachments = tuple(replace(each, tokens=0) for each in message.attachments)
@@ -546,10 +551,13 @@ def _renumbered(turn: Turn, number: Callable[[int], int | None]) -> Turn:
 
 
 def merged(messages: Sequence[Message]) -> Message:
-    """Joins several user messages into one, in order, with each document once."""
+    """Joins several user messages into one, in order, with each document and each image once."""
     joined = reduce(_join, messages)
     once = {each.text: each for each in reversed(joined.attachments)}
-    return replace(joined, attachments=tuple(reversed(once.values())))
+    images = {each.hash: each for each in reversed(joined.images)}
+    return replace(
+        joined, attachments=tuple(reversed(once.values())), images=tuple(reversed(images.values()))
+    )
 
 
 # “Summarise the following text:”: what the person wants done with the text behind it.
@@ -589,8 +597,8 @@ def _topic(content: str) -> str:
 
 def _title(message: Message) -> str:
     words = " ".join(_topic(message.content).split())
-    if not words and message.attachments:
-        words = message.attachments[0].name
+    if not words and (names := attached_names(message)):
+        words = names[0]
     if len(words) <= TITLE_CHARACTERS:
         return words
     head = words[:TITLE_CHARACTERS]
@@ -601,7 +609,9 @@ def _title(message: Message) -> str:
 
 def _join(first: Message, second: Message) -> Message:
     content = "\n\n".join(text for text in (first.content, second.content) if text)
-    return Message("user", content, (*first.attachments, *second.attachments))
+    before = len(content) - len(second.content)
+    images = (*first.images, *(replace(each, at=each.at + before) for each in second.images))
+    return Message("user", content, (*first.attachments, *second.attachments), images=images)
 
 
 class Document(Struct, frozen=True):
