@@ -71,7 +71,7 @@ NAMES = frozenset(
         "Qt",
         "Inter",
     }
-    | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
+    | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Alt", "Ctrl", "Shift"}
     | {
         "Thunderbolt",
         "Western",
@@ -102,7 +102,9 @@ NAMES = frozenset(
     }
 )
 # What shows a text as a menu item, a menu or a button, and which of its arguments that is.
-_SHOWN_AS_COMMAND = {"Command": 1, "Button": 0, "Menu": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
+_SHOWN_AS_COMMAND = dict.fromkeys(("Command", "add_command"), 1) | dict.fromkeys(
+    ("Button", "Menu", "QMenu", "addAction", "addMenu"), 0
+)
 # Titles of windows, and texts that reach a menu or a button in another way.
 _ALSO_COMMANDS = frozenset(
     {
@@ -118,9 +120,11 @@ _ALSO_COMMANDS = frozenset(
         "REPAIR_INCOMPLETE",
         "SAVE_ELSEWHERE",
         "SAVE_ELSEWHERE_TITLE",
+        "SAVE_IMAGE",
         "SAVE_PRESET_AS",
         "SAVE_PRESET_TITLE",
     }
+    | {"REMOVE_IMAGE", "REMOVE_IMAGES"}
     | {"SHOW_IN_FOLDER", "SHOW_LIBRARY", "SHOW_SKIPPED", "WAY_NEW_CHAT"}
     | {"HIDE_ATTACHMENTS", "SHOW_ATTACHMENTS", "SHOW_LESS", "SHOW_LESS_OF_MANY", "SHOW_MORE"}
     | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}

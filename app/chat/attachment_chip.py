@@ -10,12 +10,13 @@ from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent
-from PySide6.QtWidgets import QGridLayout, QMenu, QProgressBar, QWidget
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QApplication, QGridLayout, QMenu, QProgressBar, QWidget
 
 from app.chat import strings
 from app.controls.buttons import Button, IconButton, IconLabel
+from app.controls.keys import held
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
@@ -82,16 +83,23 @@ _MARGINS_PX = (7, 0, 6, 0)
 
 
 class Chip(Button):
-    """A document's icon and name, a note below it, a progress bar, and `end` at the right."""
+    """A document's icon and name, a note below it, a progress bar, and `end` at the right.
 
-    def __init__(self, name: str, end: QWidget, height_px: int, parent: QWidget | None = None) -> None:
+    `icon` replaces the document's icon.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        end: QWidget,
+        height_px: int,
+        parent: QWidget | None = None,
+        icon: QWidget | None = None,
+    ) -> None:
         super().__init__("", "card", parent=parent)
         self.name = name
         self.setAccessibleName(name)
-        icon = IconLabel("doc", "text2")
-        set_fixed_size(icon, _TILE)
-        set_ground(icon, "fill2")
-        icon.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        icon = icon or _document_icon()
         # The end of a name tells its kind, unless it was cut already.
         elide = Qt.TextElideMode.ElideRight if name.endswith("…") else Qt.TextElideMode.ElideMiddle
         self.labels = (
@@ -141,8 +149,20 @@ class Chip(Button):
         return QSize(self._parts.minimumSize().width(), px(self._height_px))
 
 
+def _document_icon() -> QWidget:
+    icon = IconLabel("doc", "text2")
+    set_fixed_size(icon, _TILE)
+    set_ground(icon, "fill2")
+    icon.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    return icon
+
+
 class RemovableChip(Chip):
-    """A chip of the composer. `remove` is called by its button, Delete and Backspace."""
+    """A chip of the composer. `remove` is called by its button, Delete and Backspace.
+
+    If `move` is set, it is dragged to another place in its row, and moved by Alt with the arrow keys; it gets
+    the number of places.
+    """
 
     def __init__(
         self,
@@ -150,10 +170,14 @@ class RemovableChip(Chip):
         remove_name: Callable[[str], str],
         remove: Callable[[RemovableChip], object],
         parent: QWidget | None = None,
+        icon: QWidget | None = None,
     ) -> None:
         """`remove_name` makes the accessible name of the button from the file's name."""
         self.remove_button = IconButton("x", remove_name(name), size=QSize(_REMOVE_PX, _REMOVE_PX))
-        super().__init__(name, self.remove_button, _HEIGHT_PX, parent)
+        super().__init__(name, self.remove_button, _HEIGHT_PX, parent, icon)
+        self.move_by: Callable[[int], object] | None = None
+        self._pressed_at: QPointF | None = None
+        self._dragged = False
         for label in self.labels:
             set_maximum_width(label, _MAX_TEXT_PX)
         self._on_remove = remove
@@ -161,10 +185,47 @@ class RemovableChip(Chip):
         self.remove_button.clicked.connect(lambda: remove(self))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        arrows = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self._on_remove(self)
+        elif self.move_by and event.key() in arrows and held(event) == Qt.KeyboardModifier.AltModifier:
+            self.move_by(arrows[Qt.Key(event.key())])
         else:
             super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._pressed_at, self._dragged = event.position(), False
+        super().mousePressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        start, point = self._pressed_at, event.position()
+        if self.move_by and start and (self._dragged or _is_drag(start, point)):
+            self._dragged = True
+            self.setDown(False)  # so that it is not clicked at the end
+            if point.x() < -_DRAG_OVER * self.width():
+                self.move_by(-1)
+            elif point.x() > (1 + _DRAG_OVER) * self.width():
+                self.move_by(1)
+        else:
+            super().mouseMoveEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._pressed_at = None
+        super().mouseReleaseEvent(event)
+
+    def add_moves(self, menu: QMenu) -> None:
+        """Add the commands that move the chip to `menu`."""
+        if move := self.move_by:
+            menu.addAction(strings.MOVE_LEFT, lambda: move(-1))
+            menu.addAction(strings.MOVE_RIGHT, lambda: move(1))
+
+
+# A dragged chip changes places when the mouse is by this part of its width beyond it.
+_DRAG_OVER = 0.25
+
+
+def _is_drag(start: QPointF, point: QPointF) -> bool:
+    return (point - start).manhattanLength() >= QApplication.startDragDistance()
 
 
 class AttachmentChip(RemovableChip):

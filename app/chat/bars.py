@@ -28,6 +28,7 @@ from app.controls.buttons import Button, IconButton, IconLabel, on_click
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
+from app.session.chats.conversation import attached_names
 from app.session.trouble import Trouble
 from app.theme.measures import (
     STRETCH,
@@ -300,7 +301,7 @@ class QueueRow(QWidget):
 
 def _summary(message: Message) -> str:
     words = " ".join(message.content.split())
-    return words or ", ".join(attachment.name for attachment in message.attachments)
+    return words or ", ".join(attached_names(message))
 
 
 _LOG_LINES = 9

@@ -1,13 +1,15 @@
 """The chips of the composer in a row, and the intake of files.
 
-Small files are attached at once. Large files, folders, and later ones of many get a chip with their progress.
-Files without text are reported together once all readings have ended.
+Small files are attached at once. Large files, images, folders, and later ones of many get a chip with their
+progress. Files without text are reported together once all readings have ended; an image that cannot be used
+stays as a chip with the reason.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -16,23 +18,34 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QW
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip, FileChip, RemovableChip, estimated_tokens
-from app.chat.file_reader import AttachmentReading, FileReader, FolderReading, Reading
+from app.chat.file_reader import (
+    AttachmentReading,
+    FileReader,
+    FolderReading,
+    ImageFileReading,
+    PastedImage,
+    Reading,
+    Source,
+)
+from app.chat.image_chip import ImageChip, ImageRows
 from app.controls.scroll_bar import lay_bars_over
+from app.session.images import ImageArchive
 from app.theme.measures import STRETCH, row_of, set_fixed_height
-from core.documents.reading import quick_document, shown_name
+from core.documents.reading import is_image, quick_document, shown_name
 from core.documents.text import Guess
 from core.errors import RequestError
-from core.events import Attachment
+from core.events import Attachment, Image
 
 _GAP_PX = 8
 _HEIGHT_PX = 51  # of a chip, and the scroll bar below
 
 
 class ChipRow(QScrollArea):
-    """Scrolls sideways. Hidden while empty. A file's chip is replaced by its document's.
+    """Scrolls sideways. Hidden while empty. A file's chip is replaced by that of its document or image.
 
     `cancel` is set by the owner of the readings and called when the chip of a file is removed; `open` when a
-    document's chip is clicked.
+    document's chip is clicked, `open_image` when an image's is. `archive` has the files of images, which are
+    not accepted without it.
     """
 
     changed = Signal()
@@ -43,6 +56,8 @@ class ChipRow(QScrollArea):
         self._removed = removed
         self.cancel: Callable[[Reading], object] = lambda reading: None
         self.open: Callable[[AttachmentChip], object] = lambda chip: None
+        self.open_image: Callable[[ImageChip], object] = lambda chip: None
+        self.archive: ImageArchive | None = None
         self._all: list[RemovableChip] = []
         self._files: dict[Reading, FileChip] = {}
         self._page = page = QWidget()
@@ -73,9 +88,25 @@ class ChipRow(QScrollArea):
         return tuple(chip for chip in self._all if isinstance(chip, AttachmentChip))
 
     @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files and folders that are being read."""
-        return tuple(reading.path for reading in self._files)
+    def images(self) -> tuple[Image, ...]:
+        """The images, in their order."""
+        return tuple(chip.image for chip in self.image_chips if chip.image)
+
+    @property
+    def image_chips(self) -> tuple[ImageChip, ...]:
+        """The chips of images, and of files that cannot be used as images."""
+        return tuple(chip for chip in self._all if isinstance(chip, ImageChip))
+
+    @property
+    def refused(self) -> tuple[ImageChip, ...]:
+        """The chips of files that cannot be used as images."""
+        return tuple(chip for chip in self.image_chips if chip.refused)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files, folders and pasted images that are being read, or were refused as images."""
+        refused = (chip.refused[0] for chip in self.refused if chip.refused)
+        return (*(reading.source for reading in self._files), *refused)
 
     @property
     def files(self) -> tuple[FileChip, ...]:
@@ -100,6 +131,47 @@ class ChipRow(QScrollArea):
             self._insert(number, chip)
         self._changed()
         return chips
+
+    def add_image(self, image: Image, instead_of: Reading | None = None) -> ImageChip:
+        """Add an image, at the end or in place of its file's chip. Returns its chip."""
+        thumbnail = self.archive.thumbnail(image.hash) if self.archive else None
+        return self._put(ImageChip(image, thumbnail, self.take_out), instead_of)
+
+    def refuse(self, reading: Reading, error: RequestError) -> ImageChip:
+        """Show that a file cannot be used as an image, in place of its chip. Returns the new one."""
+        chip = ImageChip(None, None, self.take_out, refused=(reading.source, error))
+        return self._put(chip, reading)
+
+    def _put(self, chip: ImageChip, instead_of: Reading | None) -> ImageChip:
+        file = self._files.pop(instead_of, None) if instead_of else None
+        at = self._all.index(file) if file else len(self._all)
+        if file:
+            self._discard(file)
+        chip.move_by = lambda by: self.move_chip(chip, by)
+        chip.clicked.connect(lambda: self.open_image(chip))
+        self._insert(at, chip)
+        self._changed()
+        return chip
+
+    def move_chip(self, chip: RemovableChip, by: int) -> None:
+        """Move a chip by `by` places, to the end of the row at most; its focus stays."""
+        at = self._all.index(chip)
+        to = max(0, min(at + by, len(self._all) - 1))
+        if to == at:
+            return
+        self._all.insert(to, self._all.pop(at))
+        self._row.removeWidget(chip)
+        self._row.insertWidget(to, chip)
+        self._row.activate()
+        self._order_tabs()
+        self.ensureWidgetVisible(chip)
+        self._changed()
+
+    def _order_tabs(self) -> None:
+        """Tab stops at the chips in their order, not in that of their creation."""
+        stops = [stop for chip in self._all for stop in (chip, chip.remove_button)]
+        for before, after in pairwise(stops):
+            QWidget.setTabOrder(before, after)
 
     def add_file(self, reading: Reading) -> None:
         """Add the chip of a file that is being read."""
@@ -126,11 +198,10 @@ class ChipRow(QScrollArea):
         return other
 
     def take_out(self, chip: RemovableChip) -> None:
-        """Remove the chip of a document for the person."""
-        assert isinstance(chip, AttachmentChip)
-        attachment = chip.attachment
+        """Remove the chip of a document or an image for the person."""
         self.remove(chip)
-        self._removed(attachment)
+        if isinstance(chip, AttachmentChip):
+            self._removed(chip.attachment)
 
     def remove(self, chip: RemovableChip) -> None:
         """Remove a chip. If it had the focus, the next chip gets it."""
@@ -154,6 +225,17 @@ class ChipRow(QScrollArea):
         for chip in self.chips:
             chip.show_tokens(count(chip.attachment.text))
 
+    def show_rows(self, rows: Callable[[Image], ImageRows | None]) -> None:
+        """Show what each image takes in the prompt; `rows` returns None if it is not counted."""
+        for chip in self.image_chips:
+            if chip.image:
+                chip.show_rows(rows(chip.image))
+
+    def show_unseen(self, reason: str) -> None:
+        """Show why the loaded model does not see images; empty: it does, or none is loaded."""
+        for chip in self.image_chips:
+            chip.show_unseen(reason)
+
     def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
         """Show the embedded fraction of each document; `fraction` returns None to hide the bar."""
         for chip in self.chips:
@@ -171,6 +253,7 @@ class ChipRow(QScrollArea):
 
     def _chip(self, attachment: Attachment) -> AttachmentChip:
         chip = AttachmentChip(attachment, self.take_out)
+        chip.move_by = lambda by: self.move_chip(chip, by)
         chip.clicked.connect(lambda: self.open(chip))
         return chip
 
@@ -230,11 +313,19 @@ class FileIntake(QObject):
         self.reader = FileReader(row.show_file, self._on_read, self)
         row.cancel = self._cancel_one
 
-    def add(self, paths: Sequence[Path]) -> None:
+    def add(self, sources: Sequence[Source]) -> None:
         ends_at = time.monotonic() + _QUICK_S
-        for path in paths:
+        archive = self._row.archive
+        for path in sources:
+            if isinstance(path, PastedImage):
+                assert archive
+                self._row.add_file(self.reader.read_image(path, archive))
+                continue
             if path.is_dir():
                 self._row.add_file(self.reader.read_folder(path))
+                continue
+            if archive and is_image(path):
+                self._row.add_file(self.reader.read_image(path, archive))
                 continue
             try:
                 document = quick_document(path) if time.monotonic() < ends_at else None
@@ -291,6 +382,10 @@ class FileIntake(QObject):
             chip = self._row.add(reading.result, instead_of=reading)
             if reading.guess:
                 self._offer_encodings(chip, reading.path, reading.guess)
+        elif isinstance(reading, ImageFileReading) and isinstance(reading.result, Image):
+            self._row.add_image(reading.result, instead_of=reading)
+        elif isinstance(reading, ImageFileReading) and isinstance(reading.result, RequestError):
+            self._row.refuse(reading, reading.result)
         elif isinstance(reading, FolderReading) and isinstance(reading.result, tuple):
             chips = self._row.add_all(reading.result, instead_of=reading)
             for number, (path, guess) in reading.guesses.items():

@@ -18,7 +18,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
-from app.chat.attachment_chip import AttachmentChip
+from app.chat.attachment_chip import AttachmentChip, RemovableChip
 from app.chat.chip_row import ChipRow, FileIntake
 from app.chat.composer_edit import ComposerEdit, is_document, is_longer_than_field, local_files
 from app.chat.composer_tools import (
@@ -32,11 +32,14 @@ from app.chat.composer_tools import (
     beginning,
     remedies,
 )
+from app.chat.file_reader import PastedImage, Source
+from app.chat.image_chip import ImageChip
 from app.chat.intents import (
     EditMessage,
     Escape,
     MoveToNewChat,
     OpenAttachment,
+    OpenImage,
     OpenLibrary,
     QueueMessage,
     SendMessage,
@@ -58,8 +61,7 @@ from app.theme.measures import (
 from app.theme.sheet import set_ground
 from app.theme.zoom import px
 from core.chat_archives.reading import looks_like_chats
-from core.errors import RequestError
-from core.events import Attachment, Message
+from core.events import Attachment, Image, Message
 from core.events.wire import well_formed_record
 
 ComposerState = Literal["idle", "busy", "later", "blocked"]
@@ -86,6 +88,9 @@ class Composer(QWidget):
         self.blocked_reason = ""
         self._dragging = False
         self._over_tokens = 0
+        self._fit: tuple[str, tuple[NoticeAction, ...]] = ("", ())  # the notice about the size
+        self._unseen, self._seeing = "", ""  # why the model does not see, and what is being done about it
+        self._eyes: tuple[NoticeAction, ...] = ()
         self._low = False
         self._placeholder = strings.ASK_FIRST
         set_maximum_width(self, WIDTH_PX)
@@ -102,6 +107,7 @@ class Composer(QWidget):
         self.chips = ChipRow(self.attachment_removed.emit, self)
         self._intake = FileIntake(self.chips, self.attach_failed.emit, self.folder_attached.emit, self)
         self.chips.open = lambda chip: self.intent.emit(OpenAttachment("", self.chips.chips.index(chip)))
+        self.chips.open_image = self._open_image
         self._attach = IconButton("plus", strings.ATTACH)
         self.think = ThinkSwitch(self)
         self.pill = ContextPill(self)
@@ -135,9 +141,16 @@ class Composer(QWidget):
     def attach(self, attachment: Attachment) -> None:
         self.chips.add(well_formed_record(attachment))
 
-    def attach_files(self, paths: Sequence[Path]) -> None:
-        """Attach files and folders. Failures are emitted together as one `attach_failed`."""
-        self._intake.add(paths)
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The attached images, which come before the text."""
+        return tuple(replace(image, at=0) for image in self.chips.images)
+
+    def attach_files(self, sources: Sequence[Source]) -> None:
+        """Attach files, folders and pasted images. Failures are emitted together as one `attach_failed`, but
+        those of images are shown on their chips.
+        """
+        self._intake.add(sources)
 
     def take_files(self, paths: Sequence[Path]) -> None:
         """Attach files and folders that were dropped or opened, and have exported chats imported."""
@@ -167,28 +180,30 @@ class Composer(QWidget):
     @property
     def draft(self) -> Message:
         """The written text and the attachments, unchanged."""
-        return Message("user", self.text, self.attachments)
+        return Message("user", self.text, self.attachments, images=self.images)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is written or attached, and no file is being read."""
-        return not (self.text or self.attachments or self.chips.files)
+        return not (self.text or self.attachments or self.chips.files or self.chips.image_chips)
 
-    def set_message(self, message: Message, paths: Sequence[Path] = ()) -> None:
-        """Replace the draft by `message` and the files and folders `paths`, which are read."""
+    def set_message(self, message: Message, sources: Sequence[Source] = ()) -> None:
+        """Replace the draft by `message` and `sources`, which are read."""
         self._intake.cancel()
+        self._over_tokens, self._fit = 0, ("", ())
         self.chips.clear()
-        self.notice.show_notice("", ())
-        self._notice_gap.setVisible(False)
-        self._over_tokens = 0
         for attachment in message.attachments:
             self.chips.add(attachment)
+        for image in message.images:
+            self.chips.add_image(image)
         self.edit.set_text(message.content)
-        self.attach_files(paths)
+        self.attach_files(sources)
+        self._show_notice()
 
     def message(self) -> Message:
         """The draft as it is sent."""
-        return well_formed_record(Message("user", message_text(self.text), self.attachments))
+        message = Message("user", message_text(self.text), self.attachments, images=self.images)
+        return well_formed_record(message)
 
     def quote(self, text: str) -> None:
         """Quote `text` in the message; attach it as a document if it is long."""
@@ -215,9 +230,17 @@ class Composer(QWidget):
         exact = written.exact or bool(refused_by_tokens)
         text = strings.over_limit(over, written.limit_tokens, exact=exact) if over else ""
         actions = [self._notice_action(remedy) for remedy in remedies(written, refused_by_tokens)]
-        self.notice.show_notice(text, actions)
-        self._notice_gap.setVisible(bool(text))
-        self._over_tokens = over
+        self._over_tokens, self._fit = over, (text, tuple(actions))
+        self._show_notice()
+        self._show_state()
+
+    def show_eyes(self, unseen: str, offers: Sequence[NoticeAction] = (), progress: str = "") -> None:
+        """Show on attached images why the loaded model does not see them; `unseen` is empty if it does, or if
+        none is loaded. `offers` are ways to a model that sees, `progress` what is being done.
+        """
+        self._unseen, self._seeing, self._eyes = unseen, progress, tuple(offers)
+        self.chips.show_unseen(unseen)
+        self._show_notice()
         self._show_state()
 
     # ---- states
@@ -254,11 +277,52 @@ class Composer(QWidget):
         """Attach a long pasted text."""
         self._attach_text(_first_line(text) or strings.PASTED_TEXT, text)
 
-    def refuse_image(self) -> None:
-        """Report that pictures cannot be attached."""
-        self.attach_failed.emit(RequestError(strings.NO_IMAGES, strings.NO_IMAGES_HINT))
+    def take_image(self, data: bytes, ending: str) -> None:
+        """Attach the bytes of an image that has no file; `ending` is that of its format."""
+        taken = {chip.name for chip in (*self.chips.image_chips, *self.chips.files)}
+        number, name = 1, strings.PASTED_IMAGE + ending
+        while name in taken:
+            number += 1
+            name = strings.numbered(strings.PASTED_IMAGE, number) + ending
+        self.attach_files([PastedImage(name, data)])
 
     # ---- inside
+
+    def _open_image(self, chip: ImageChip) -> None:
+        if chip.image is not None:
+            opened = [each for each in self.chips.image_chips if each.image]
+            self.intent.emit(OpenImage("", opened.index(chip)))
+
+    @property
+    def _not_sendable(self) -> str:
+        """Why the images cannot be sent; empty if they can, or without any."""
+        if refused := self.chips.refused:
+            return strings.remove_first(refused[0].name)
+        return self._unseen if self.chips.images else ""
+
+    def _show_notice(self) -> None:
+        """Show what prevents sending: a refused file, images that the model does not see, or the size."""
+        text, actions = self._fit
+        if refused := self.chips.refused:
+            text = " ".join(dict.fromkeys(chip.refused[1].message for chip in refused if chip.refused))
+            hints = dict.fromkeys(chip.refused[1].hint for chip in refused if chip.refused)
+            text = " ".join((text, *filter(None, hints)))
+            actions = ((_remove(len(refused)), self._remove_refused),)
+        elif self._unseen and (images := self.chips.images):
+            text = f"{self._unseen} {self._seeing}".strip()
+            actions = (*self._eyes, (_remove(len(images)), self._remove_images))
+        self.notice.show_notice(text, actions)
+        self._notice_gap.setVisible(bool(text))
+
+    def _remove_refused(self) -> None:
+        for chip in self.chips.refused:
+            self.chips.remove(chip)
+        self.edit.setFocus()
+
+    def _remove_images(self) -> None:
+        for chip in self.chips.image_chips:
+            self.chips.remove(chip)
+        self.edit.setFocus()
 
     def _show_placeholder(self) -> None:
         self.edit.setPlaceholderText(strings.ASK_QUEUED if self.state == "busy" else self._placeholder)
@@ -268,14 +332,16 @@ class Composer(QWidget):
         self.send_button.setEnabled(self.state == "busy" or self._can_send())
         files = self.chips.files
         reason = self.blocked_reason or (strings.reading_first(files[0].name) if files else "")
+        reason = reason or self._not_sendable
         reason = reason or (self.notice.text if self._over_tokens else "")
         self.send_button.setAccessibleDescription(reason)
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
         """Whether there is a message, it is complete, and neither it nor the state prevents sending."""
-        has_content = bool(self.text.strip() or self.attachments)
-        return has_content and not (self._over_tokens or self.chips.files or self.state == "blocked")
+        has_content = bool(self.text.strip() or self.attachments or self.chips.images)
+        prevented = self._over_tokens or self.chips.files or self._not_sendable
+        return has_content and not (prevented or self.state == "blocked")
 
     def _click_button(self) -> None:
         if self.state == "busy":
@@ -290,6 +356,8 @@ class Composer(QWidget):
         pop_up(menu, self._attach.mapToGlobal(QPoint(0, -menu.sizeHint().height() - 2)))
 
     def _changed(self) -> None:
+        self.chips.show_unseen(self._unseen)
+        self._show_notice()
         self._show_state()
         self.draft_changed.emit()
 
@@ -306,15 +374,16 @@ class Composer(QWidget):
     def _notice_action(self, remedy: Remedy) -> NoticeAction:
         if remedy.action == "new_chat":
             return strings.WAY_NEW_CHAT, lambda: self.intent.emit(MoveToNewChat())
-        chip = self.chips.chips[remedy.attachment]
-        name = chip.name if len(self.chips.chips) > 1 else ""
-        if remedy.action == "remove":
+        chips = (*self.chips.chips, *(each for each in self.chips.image_chips if each.image))
+        chip = chips[remedy.attachment]
+        name = chip.name if len(chips) > 1 or isinstance(chip, ImageChip) else ""
+        if remedy.action == "remove" or not isinstance(chip, AttachmentChip):
             return strings.way_remove(name, remedy.tokens), lambda: self._remove(chip)
         label = strings.way_shorten(name, remedy.tokens)
         return label, lambda: self._shorten(chip, remedy.tokens)
 
-    def _remove(self, chip: AttachmentChip) -> None:
-        if chip in self.chips.chips:  # not a second click
+    def _remove(self, chip: RemovableChip) -> None:
+        if chip in (*self.chips.chips, *self.chips.image_chips):  # not a second click
             self.chips.take_out(chip)
         self.edit.setFocus()
 
@@ -365,8 +434,7 @@ class Composer(QWidget):
         return QSize(px(WIDTH_PX), super().sizeHint().height())
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        # A picture without a file is accepted, so that the reason for refusing it is shown.
-        if event.mimeData().hasUrls() or event.mimeData().hasText() or event.mimeData().hasImage():
+        if self.edit.canInsertFromMimeData(event.mimeData()):
             event.acceptProposedAction()
             self.show_drag(event.mimeData())
 
@@ -375,7 +443,7 @@ class Composer(QWidget):
 
     def dropEvent(self, event: QDropEvent) -> None:
         self.end_drag()
-        self.edit.insertFromMimeData(event.mimeData())
+        self.edit.take(event.mimeData(), dragged=True)
         event.acceptProposedAction()
 
     def show_drag(self, dragged: QMimeData) -> None:
@@ -408,3 +476,7 @@ def _first_line(text: str) -> str:
     head = words[:_NAME_CHARACTERS]
     space = head.rfind(" ")
     return (head[:space] if space >= _NAME_CHARACTERS // 2 else head).rstrip(" ,;:.") + "…"
+
+
+def _remove(count: int) -> str:
+    return strings.REMOVE_IMAGE if count == 1 else strings.REMOVE_IMAGES

@@ -1,7 +1,7 @@
 """ComposerEdit: the text field of the composer. Plain text; grows to eight lines, then scrolls.
 
 Return sends and Shift+Return breaks the line; with the other `SendKeys`, ⌘Return sends and Return breaks the
-line. Sending, Escape, files, pictures and long pastes are passed to the composer. Paste as Plain Text (⇧⌘V)
+line. Sending, Escape, files, images and long pastes are passed to the composer. Paste as Plain Text (⇧⌘V)
 also inserts a text that is pasted as a document otherwise. No text makes the field longer than it can lay out
 at once: it is attached, whether it is pasted, dropped, quoted or a draft.
 """
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
+from app.chat.pasteboard import image_bytes, is_image
 from app.controls.keys import held
 from app.controls.text_fields import text_of
 from app.theme.measures import set_font
@@ -75,7 +76,7 @@ class Receiver(Protocol):
     def escape(self) -> None: ...
     def edit_last(self) -> None: ...
     def take_files(self, paths: Sequence[Path]) -> None: ...
-    def refuse_image(self) -> None: ...
+    def take_image(self, data: bytes, ending: str) -> None: ...
     def attach_pasted(self, text: str) -> None: ...
 
 
@@ -198,13 +199,17 @@ class ComposerEdit(QTextEdit):
         return super().event(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasUrls() or source.hasText() or source.hasImage()
+        return source.hasUrls() or source.hasText() or is_image(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
+        self.take(source)
+
+    def take(self, source: QMimeData, *, dragged: bool = False) -> None:
+        """Insert or attach what is pasted, or dropped if it was `dragged`."""
         if files := local_files(source):
             self._receiver.take_files(files)
-        elif source.hasImage() and not source.hasText():
-            self._receiver.refuse_image()
+        elif is_image(source):
+            self._receiver.take_image(*image_bytes(source, dragged=dragged))
         elif is_document(text := with_line_feeds(source.text())):
             self._receiver.attach_pasted(text)
         else:

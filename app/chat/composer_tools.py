@@ -43,7 +43,9 @@ Action = Literal["remove", "shorten", "new_chat"]
 
 
 class Remedy(Struct, frozen=True):
-    """`attachment` is the index of the document, `tokens` its tokens, or those left after shortening."""
+    """`attachment` is the index of the document or, after all documents, of the image. `tokens`: its tokens,
+    or those left after shortening.
+    """
 
     action: Action
     attachment: int = -1
@@ -53,6 +55,7 @@ class Remedy(Struct, frozen=True):
 class MessageSize(Struct, frozen=True):
     """Token counts of the context and the draft; None: not counted yet, taken as 0, so that no estimate
     decides. `exact`: all are counted. `is_new`: nothing was said in the chat, so a new one has no more room.
+    `image_tokens`: rows of the images.
     """
 
     used_tokens: int
@@ -61,11 +64,17 @@ class MessageSize(Struct, frozen=True):
     limit_tokens: int
     exact: bool = True
     is_new: bool = False
+    image_tokens: tuple[int | None, ...] = ()
+
+    @property
+    def attached_tokens(self) -> tuple[int | None, ...]:
+        """Those of the documents, then those of the images."""
+        return (*self.attachment_tokens, *self.image_tokens)
 
     @property
     def new_tokens(self) -> int:
         """The counted tokens of the draft."""
-        return (self.typed_tokens or 0) + sum(tokens or 0 for tokens in self.attachment_tokens)
+        return (self.typed_tokens or 0) + sum(tokens or 0 for tokens in self.attached_tokens)
 
     @property
     def over_tokens(self) -> int:
@@ -87,11 +96,11 @@ def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, 
     found = []
     if written.used_tokens and not written.is_new:
         found.append(Remedy("new_chat"))
-    counted = [(index, tokens) for index, tokens in enumerate(written.attachment_tokens) if tokens]
+    counted = [(index, tokens) for index, tokens in enumerate(written.attached_tokens) if tokens]
     if counted:
         index, tokens = max(counted, key=lambda entry: entry[1])
         kept = tokens - over - max(_LEAST_SPARE_TOKENS, written.limit_tokens // _SPARE_PART)
-        if kept >= _MIN_KEPT_TOKENS:
+        if kept >= _MIN_KEPT_TOKENS and index < len(written.attachment_tokens):
             found.append(Remedy("shorten", index, kept))
         found.append(Remedy("remove", index, tokens))
     return tuple(found)
@@ -173,7 +182,7 @@ class ContextUse(Struct, frozen=True):
     """What the next prompt holds, in tokens; a part that is not exact is estimated.
 
     - `chat_tokens`: system prompt, chat template, and all messages and documents of the chat so far.
-    - `document_tokens`, `typed_tokens`: of the message that is being written.
+    - `document_tokens`, `image_tokens`, `typed_tokens`: of the message that is being written.
     - `limit_tokens`: what the context holds; 0 if no model is loaded.
     """
 
@@ -184,14 +193,16 @@ class ContextUse(Struct, frozen=True):
     chat_exact: bool = True
     documents_exact: bool = True
     typed_exact: bool = True
+    image_tokens: int = 0
+    images_exact: bool = True
 
     @property
     def used_tokens(self) -> int:
-        return self.chat_tokens + self.document_tokens + self.typed_tokens
+        return self.chat_tokens + self.document_tokens + self.image_tokens + self.typed_tokens
 
     @property
     def exact(self) -> bool:
-        return self.chat_exact and self.documents_exact and self.typed_exact
+        return self.chat_exact and self.documents_exact and self.images_exact and self.typed_exact
 
 
 class ContextPill(QWidget):
@@ -239,6 +250,7 @@ class ContextPill(QWidget):
         parts = strings.context_parts(
             (use.chat_tokens, use.chat_exact),
             (use.document_tokens, use.documents_exact),
+            (use.image_tokens, use.images_exact),
             (use.typed_tokens, use.typed_exact),
         )
         self.setAccessibleDescription(parts)

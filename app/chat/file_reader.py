@@ -13,9 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer
 
 from app.chat import strings
+from app.session.images import ImageArchive, Stoppable
 from core.documents import strings as document_strings
 from core.documents.client import DocumentReading
 from core.documents.folder import Skipped, list_folder, name_in
@@ -23,7 +25,7 @@ from core.documents.limits import Limits
 from core.documents.reading import Document, DocumentLine, quick_document, shown_name
 from core.documents.text import Guess
 from core.errors import RequestError, reason_of
-from core.events import Attachment
+from core.events import Attachment, Image
 from core.system.reader_process import StoppedError
 
 # Number of reasons reported for a folder without readable files.
@@ -34,6 +36,16 @@ _LOG = logging.getLogger("draftlight.window")
 _POLL_MS = 30
 
 
+class PastedImage(Struct, frozen=True):
+    """The bytes of an image that was pasted or dropped without a file, and its name."""
+
+    name: str
+    data: bytes
+
+
+Source = Path | PastedImage
+
+
 class Reading:
     """Base of the readings of a file and of a folder. `fraction` and `words` are the progress.
 
@@ -42,20 +54,26 @@ class Reading:
 
     unreadable = staticmethod(document_strings.file_unreadable)
 
-    def __init__(self, path: Path, limits: Limits, words: str) -> None:
-        self.path = path
-        self.name = shown_name(path)
+    def __init__(self, source: Source, limits: Limits, words: str) -> None:
+        self.source = source
+        self.name = source.name if isinstance(source, PastedImage) else shown_name(source)
         self.fraction = 0.0
         self.words = words
-        self.result: Attachment | tuple[Attachment, ...] | RequestError | None = None
-        self.document: DocumentReading | None = None
+        self.result: Attachment | tuple[Attachment, ...] | Image | RequestError | None = None
+        self.document: Stoppable | None = None
         self._limits = limits
         self._stopped = False
 
     @property
     def pid(self) -> int | None:
         """The process that reads a file; None if there is none."""
-        return self.document.pid if self.document else None
+        return self.document.pid if isinstance(self.document, DocumentReading) else None
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The documents that were read."""
+        result = self.result
+        return (result,) if isinstance(result, Attachment) else result if isinstance(result, tuple) else ()
 
     def stop(self) -> None:
         self._stopped = True
@@ -71,7 +89,7 @@ class Reading:
         except RequestError as error:
             self.result = error
         except Exception as error:  # otherwise our bug would leave the chip waiting forever
-            _LOG.exception("Reading %s failed", self.path)
+            _LOG.exception("Reading %s failed", self.name)
             self.result = RequestError(
                 self.unreadable(self.name, reason_of(error)), document_strings.CHECK_FILE
             )
@@ -91,6 +109,7 @@ class FolderReading(Reading):
 
     def __init__(self, path: Path, limits: Limits) -> None:
         super().__init__(path, limits, strings.READING_FOLDER)
+        self.path = path
         self.skipped: tuple[Skipped, ...] = ()
         self.guesses: dict[int, tuple[Path, Guess]] = {}
 
@@ -127,10 +146,10 @@ class FolderReading(Reading):
     def _document(self, file: Path) -> Document:
         document = quick_document(file)
         if document is None:
-            self.document = DocumentReading(file, self._limits)
+            reading = self.document = DocumentReading(file, self._limits)
             if self._stopped:
                 raise StoppedError
-            document = self.document.run()
+            document = reading.run()
         return document
 
 
@@ -139,12 +158,13 @@ class AttachmentReading(Reading):
 
     def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None) -> None:
         super().__init__(path, limits, strings.READING_FILE)
+        self.path = path
         self.guess = chosen
-        self.document = DocumentReading(path, limits, encoding=chosen.encoding if chosen else "")
+        self._reading = DocumentReading(path, limits, encoding=chosen.encoding if chosen else "")
+        self.document = self._reading
 
     def _read(self) -> None:
-        assert self.document
-        document = self.document.run(self._progressed)
+        document = self._reading.run(self._progressed)
         self.guess = self.guess or document.guess
         self.result = document.attachment(self.name)
 
@@ -153,6 +173,24 @@ class AttachmentReading(Reading):
         if progress.unit == "pages":
             words = strings.READING_PAGE.format(page=progress.done + 1, pages=progress.total)
         self.fraction, self.words = progress.done / progress.total, words
+
+
+class ImageFileReading(Reading):
+    """Keeps one image in `archive`, which has its thumbnail then; the result is its `Image`."""
+
+    def __init__(self, source: Source, archive: ImageArchive, limits: Limits) -> None:
+        super().__init__(source, limits, strings.READING_FILE)
+        self._archive = archive
+
+    def _read(self) -> None:
+        source = self.source
+        data = source.data if isinstance(source, PastedImage) else source
+        self.result = self._archive.keep(data, self.name, self._started)
+
+    def _started(self, reading: Stoppable) -> None:
+        self.document = reading
+        if self._stopped:
+            raise StoppedError
 
 
 _Some = TypeVar("_Some", bound=Reading)
@@ -185,6 +223,10 @@ class FileReader(QObject):
     def read(self, path: Path, chosen: Guess | None = None) -> AttachmentReading:
         """Read `path` after those before it, in the `chosen` encoding."""
         return self._add(AttachmentReading(path, self.limits, chosen))
+
+    def read_image(self, source: Source, archive: ImageArchive) -> ImageFileReading:
+        """Keep an image in `archive`, after the files before it."""
+        return self._add(ImageFileReading(source, archive, self.limits))
 
     def read_folder(self, path: Path) -> FolderReading:
         """Read all files in `path` after those before it."""

@@ -142,6 +142,13 @@ class OpenAttachment(Intent, frozen=True):
     index: int
 
 
+class OpenImage(Intent, frozen=True):
+    """Show image `index` of the message of `turn_id`, empty for the draft, and the others of that message."""
+
+    turn_id: str
+    index: int
+
+
 class OpenPassage(Intent, frozen=True):
     """Show `passage` in the Document tab."""
 

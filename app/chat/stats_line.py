@@ -99,7 +99,9 @@ def edited_parts() -> tuple[StatsPart, ...]:
 
 
 def change_text(change: Change) -> str:
-    """A sentence about a setting that was changed."""
+    """A sentence about a setting that was changed, or about images that were left out."""
+    if change.setting == "images" and change.used.isdigit():
+        return strings.images_left_out(change.used, change.asked, change.reason)
     setting = next((setting for setting in declared() if setting.key == change.setting), None)
     labels = setting.labels if setting else {}
     used, asked = (labels.get(each) or _value(each) for each in (change.used, change.asked))

@@ -47,6 +47,7 @@ DRAFTS = "{accepted:,} of {tested:,} drafted tokens accepted"
 NO_DRAFTS = "no drafts tested"
 MEAN = "{value:.1f} tokens per step"
 READ_ALL = "read all {total:,} tokens"
+IMAGES_READ = "{tokens:,} of them images, in {seconds}"
 READ_SOME = "read {read:,} of {total:,} tokens"
 CACHED = "{cached:,} cached"
 SKIPPED = "{skipped:,} skipped"
@@ -276,10 +277,10 @@ def and_more_files(count: int) -> str:
 ASK_FIRST = "Ask anything, or drop a file"
 ASK_QUEUED = "Your next message, sent after this answer"
 MESSAGE = "Message"
-ATTACH = "Attach documents"
-ATTACH_FILE = "Attach File"
+ATTACH = "Attach files and images"
+ATTACH_FILE = "Attach Files"
 ATTACH_FOLDER = "Attach Folder"
-FROM_FILES = "File…"
+FROM_FILES = "Files…"
 FROM_FOLDER = "Folder…"
 FROM_LIBRARY = "From Library…"
 
@@ -290,14 +291,17 @@ SEND = "Send message"
 STOP = "Stop generating"
 THINK_FIRST = "Think first"
 THINK_FIRST_SAYS = "Whether the model thinks before it answers in this chat"
-NO_IMAGES = "Pictures cannot be attached."
-NO_IMAGES_HINT = "Paste the text of the picture."
 PASTED_TEXT = "Pasted text"
+PASTED_IMAGE = "Pasted image"
 QUOTED_TEXT = "Quoted text"
 
 
 def reading_first(name: str) -> str:
     return f"“{name}” is still being read."
+
+
+def remove_first(name: str) -> str:
+    return f"“{name}” cannot be sent. Remove it first."
 
 
 def numbered(name: str, number: int) -> str:
@@ -334,6 +338,52 @@ def way_remove(name: str, tokens: int) -> str:
     return f"Remove {short(name) if name else 'document'} ({tokens:,} tokens)"
 
 
+# ---- images
+MOVE_LEFT = "Move Left"
+MOVE_RIGHT = "Move Right"
+OPEN_IMAGE = "Open Image"
+COPY_IMAGE = "Copy Image"
+SAVE_IMAGE_AS = "Save Image As…"
+SAVE_IMAGE = "Save Image"
+IMAGE_MISSING = "The image is missing"
+IMAGE_MISSING_HINT = "Its file was removed from Draftlight’s data folder. Attach the image again."
+MOVE_KEYS = "⌥← and ⌥→ move it" if sys.platform == "darwin" else "Alt+← and Alt+→ move it"
+NOT_SEEN = "not seen by this model"
+COPY_SHOWN = "Copy image"
+SAVE_SHOWN = "Save image as…"
+ZOOM_IN = "Zoom in"
+ZOOM_OUT = "Zoom out"
+ZOOM_TO_FIT = "Zoom to Fit"
+PREVIOUS_IMAGE = "Previous image"
+NEXT_IMAGE = "Next image"
+VIEWER_NAME = "Image"
+REMOVE_IMAGE = "Remove Image"
+REMOVE_IMAGES = "Remove Images"
+
+
+def image_not_saved(name: str, why: str) -> str:
+    return f"“{name}” cannot be copied: {why.rstrip('.')}."
+
+
+def pixels(width: int, height: int) -> str:
+    return f"{width:,} × {height:,} pixels"
+
+
+def image_rows(rows: int, width: int, height: int) -> str:
+    """The size of an image in the prompt, and to which it is scaled before the model sees it."""
+    return f"about {tokens(rows)}, scaled to {width:,} × {height:,}"
+
+
+def image_name(number: int, count: int, name: str) -> str:
+    """For assistive technology."""
+    return f"Image {number} of {count}, {name}" if count > 1 else f"Image, {name}"
+
+
+def images_left_out(used: str, asked: str, reason: str) -> str:
+    """`used` of `asked` images were in the prompt."""
+    return f"Images in the prompt: {used} of {asked}. {reason[:1].upper()}{reason[1:].rstrip('.')}."
+
+
 def context_pill(used_tokens: int, limit_tokens: int, *, exact: bool) -> str:
     used = f"{used_tokens:,}" if exact else about(f"{used_tokens:,}")
     return f"{used} of {limit_tokens:,} tokens" if limit_tokens else f"{used} tokens"
@@ -343,13 +393,18 @@ def context_spoken(figures: str) -> str:
     return f"Context: {figures}"
 
 
-def context_parts(chat: tuple[int, bool], documents: tuple[int, bool], typed: tuple[int, bool]) -> str:
-    """The parts of the sum: tokens, and whether they are counted."""
-    named = (
+def context_parts(
+    chat: tuple[int, bool], documents: tuple[int, bool], images: tuple[int, bool], typed: tuple[int, bool]
+) -> str:
+    """The parts of the sum: tokens, and whether they are counted. Images are named if there are some."""
+    named = [
         ("This chat, with system prompt and template", chat),
         ("Attached documents", documents),
+        ("Attached images", images),
         ("Typed text", typed),
-    )
+    ]
+    if images == (0, True):
+        del named[2]
     lines = [f"{name}: {tokens(n) if exact else about(tokens(n))}" for name, (n, exact) in named]
     if not all(exact for _, (_, exact) in named):
         lines.append("~ is an estimate, until the model has counted it")
@@ -377,6 +432,7 @@ HELD_BY = {
 }
 HELD_SINCE_START = "On hold since the last start. “Send Now” continues."
 HELD_DELETED = "On hold: chat was deleted. “Send Now” continues."
+HELD_UNSEEN = "On hold: the model cannot see the image of the next message."
 EDIT_QUEUED = "Edit"
 QUEUE_NAME = "Waiting messages"
 

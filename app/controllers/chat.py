@@ -69,10 +69,10 @@ class ChatController(QObject):
     def move_to_new(self) -> None:
         """Move the message to a new chat of the same project, after the text of its composer."""
         composer = self._views.composer
-        draft, paths = composer.draft, composer.chips.paths
+        draft, paths = composer.draft, composer.chips.sources
         composer.clear()
         self.start(self._chats.open.project)
-        composer.set_message(merged((composer.draft, draft)), (*composer.chips.paths, *paths))
+        composer.set_message(merged((composer.draft, draft)), (*composer.chips.sources, *paths))
 
     def select(self, chat_id: str) -> None:
         if chat_id != self._chats.open.id:

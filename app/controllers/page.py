@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import strings as chat_strings
+from app.chat.file_reader import Source
 from app.chat.reading_map import passages_of
 from app.controllers import strings
 from app.controllers.app import App
@@ -47,7 +46,7 @@ class ChatPage(QObject):
         self.live: LiveAnswer | None = None  # the running answer, of whatever chat
         self._ended: LiveAnswer | None = None  # the one before
         # By chat, the files that were being read for its draft when that left the composer.
-        self._files: dict[str, tuple[Path, ...]] = {}
+        self._files: dict[str, tuple[Source, ...]] = {}
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
         self._draft_timer.timeout.connect(self._store_draft)
         self._composer.draft_changed.connect(self._store_draft_soon)
@@ -105,8 +104,8 @@ class ChatPage(QObject):
 
     def _put_files_aside(self) -> None:
         """Files that are being read are read again when the draft is back."""
-        if paths := self._composer.chips.paths:
-            self._files[self._shown] = (*self._files.get(self._shown, ()), *paths)
+        if sources := self._composer.chips.sources:
+            self._files[self._shown] = (*self._files.get(self._shown, ()), *sources)
 
     def show(self) -> None:
         chat = self._chats.open

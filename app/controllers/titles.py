@@ -55,7 +55,7 @@ class TitleController(QObject):
     def _ask(self) -> None:
         link, composer = self._app.link, self._app.views.composer
         ready = link.phase is Phase.READY and not link.released
-        quiet = ready and not (composer.text or composer.attachments)
+        quiet = ready and composer.is_empty
         if not (quiet and self._wanted and may_give_titles(link.info)):
             return
         if not self.is_asking and (chat := self._next()):

@@ -489,8 +489,8 @@ class LibraryController(QObject):
         result = reading.result
         if isinstance(result, RequestError):
             self._refused.append(result)
-        elif result is not None:
-            for attachment in (result,) if isinstance(result, Attachment) else result:
+        else:
+            for attachment in reading.attachments:
                 added = self._keep(attachment).id
             skipped = reading.skipped if isinstance(reading, FolderReading) else ()
             self._refused += [RequestError(f"{each.name}: {each.reason}") for each in skipped]

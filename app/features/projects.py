@@ -236,8 +236,8 @@ class ProjectSheet(QDialog):
         if isinstance(result, RequestError):
             self._failed = True
             self._notes.append(f"{result.message} {result.hint}".strip())
-        elif result is not None:
-            for added in (result,) if isinstance(result, Attachment) else result:
+        else:
+            for added in reading.attachments:
                 self._take_document(added)
             skipped = reading.skipped if isinstance(reading, FolderReading) else ()
             self._notes += [f"{each.name}: {each.reason}" for each in skipped]
