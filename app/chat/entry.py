@@ -19,7 +19,7 @@ from app.richtext.canvas_menu import to_clipboard
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Turn
 from app.session.origins import AnswerOrigins, with_sources
-from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
+from core.events import Finished, Image, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Average measures of English text in the design's fonts.
 _CHARACTER_PX = 7.1
@@ -32,12 +32,46 @@ _BUBBLE_PAD_PX = 18
 _BUBBLE_TEXT_PX = 532
 _CHIP_PX = 54
 _MORE_PX = 30
+# One image of a message fits into this box; several are squares.
+_IMAGE_PX = (280, 210)
+_LEAST_IMAGE_PX = 48
+_TILE_PX = 112
+_IMAGE_GAP_PX = 6
+_IMAGES_PX = 560  # the widest row
 # Characters and lines of a long message, folded and unfolded. It takes 10 µs a character and 0.3 ms a line.
 _FOLDED = (4_000, 80)
 _UNFOLDED = (12_000, 300)
 _WORD = 40  # a longer word is cut
 # Parsed in one step, so that a step takes a few milliseconds.
 _TOKENS_A_STEP = 120
+
+
+def image_boxes(images: Sequence[Image], column_px: float) -> list[tuple[float, float, float, float]]:
+    """Left, top, width and height of each image of a message, in a column of that width, at its right side.
+
+    Any unit of length: the design's, if `column_px` is in that.
+    """
+    if len(images) == 1:
+        width, height = max(1, images[0].width), max(1, images[0].height)
+        scale = min(_IMAGE_PX[0] / width, _IMAGE_PX[1] / height, column_px / width, 1.0)
+        wide, high = max(_LEAST_IMAGE_PX, width * scale), max(_LEAST_IMAGE_PX, height * scale)
+        return [(column_px - wide, 0.0, wide, high)]
+    step = _TILE_PX + _IMAGE_GAP_PX
+    across = max(1, int((min(column_px, _IMAGES_PX) + _IMAGE_GAP_PX) // step))
+    found = []
+    for number in range(len(images)):
+        line, place = divmod(number, across)
+        in_line = min(across, len(images) - line * across)
+        left = column_px - in_line * step + _IMAGE_GAP_PX + place * step
+        found.append((left, float(line * step), float(_TILE_PX), float(_TILE_PX)))
+    return found
+
+
+def images_height(images: Sequence[Image], column_px: float) -> float:
+    """The height of `image_boxes`, with the gap below; 0 without images."""
+    return max(
+        (top + high + _IMAGE_GAP_PX for _, top, _, high in image_boxes(images, column_px)), default=0.0
+    )
 
 
 @dataclass(eq=False)
@@ -74,7 +108,8 @@ class QuestionEntry:
 
     def estimate_height_px(self, column_px: int, zoom: float = 1.0) -> int:
         """The estimated height in screen pixels in a column of `column_px` at that zoom."""
-        chips = len(self.message.attachments) * _CHIP_PX
+        images_px = images_height(self.message.images, column_px / zoom)
+        chips = len(self.message.attachments) * _CHIP_PX + images_px
         if not self.message.content:
             return max(0, round(zoom * (chips - 6)))
         available = min(_BUBBLE_TEXT_PX * zoom, column_px - 68)

@@ -1,14 +1,14 @@
 """Find in a conversation: the search, which runs in slices, and the find bar.
 
-Matches are found in the displayed text, not in its Markdown source. Case is ignored, and any white space
-matches any other.
+Matches are found in the displayed text, not in its Markdown source, and in the names of images. Case is
+ignored, and any white space matches any other.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QAbstractScrollArea
@@ -18,6 +18,24 @@ from app.chat.entry import AnswerEntry, Entry
 from app.richtext.find_bar import Finder
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.selection import Match, matches_in
+
+
+class NameMatch(NamedTuple):
+    """Image number `image` of a message has the searched words in its name."""
+
+    image: int
+
+
+Found = Match | NameMatch
+
+
+def _found_in(entry: Entry, needle: str) -> tuple[Found, ...]:
+    if isinstance(entry, AnswerEntry):
+        return matches_in(entry.text.pieces, needle)
+    wanted = " ".join(needle.casefold().split())
+    names = (each.name.casefold() for each in entry.message.images)
+    named = (NameMatch(number) for number, name in enumerate(names) if wanted in name)
+    return (*named, *matches_in(pieces_of(entry.message.content), needle))
 
 
 class Find:
@@ -30,8 +48,8 @@ class Find:
         self.needle = ""
         self._entries: list[Entry] = []
         self._waiting: list[Entry] = []
-        self._found: dict[Entry, tuple[Match, ...]] = {}
-        self.current: tuple[Entry, Match] | None = None
+        self._found: dict[Entry, tuple[Found, ...]] = {}
+        self.current: tuple[Entry, Found] | None = None
 
     def start(self, needle: str, entries: Sequence[Entry], first: int) -> None:
         """Search for `needle` in `entries`, beginning with index `first`."""
@@ -57,16 +75,14 @@ class Find:
             if isinstance(entry, AnswerEntry) and not entry.is_parsed and not entry.parse_step():
                 return False
             self._waiting.pop(0)
-            pieces = entry.text.pieces if isinstance(entry, AnswerEntry) else pieces_of(entry.message.content)
-            found = matches_in(pieces, self.needle)
-            self._found[entry] = found
+            found = self._found[entry] = _found_in(entry, self.needle)
             if self.current is None and found:
                 self.current = (entry, found[0])
             elif self.current and self.current[0] is entry and self.current[1] not in found:
                 self.current = (entry, found[0]) if found else None
         return not self._waiting
 
-    def matches(self, entry: Entry) -> tuple[Match, ...]:
+    def matches(self, entry: Entry) -> tuple[Found, ...]:
         return self._found.get(entry, ())
 
     @property
@@ -75,7 +91,7 @@ class Find:
         return not self._waiting
 
     @property
-    def all(self) -> list[tuple[Entry, Match]]:
+    def all(self) -> list[tuple[Entry, Found]]:
         """All matches found until now, in reading order."""
         return [(entry, match) for entry in self._entries for match in self.matches(entry)]
 
@@ -105,7 +121,7 @@ class Searched(Protocol):
 
     def find_start(self) -> tuple[Sequence[Entry], int]: ...
     def show_matches(self) -> None: ...
-    def go_to_match(self, entry: Entry, match: Match) -> None: ...
+    def go_to_match(self, entry: Entry, match: Found) -> None: ...
 
 
 class ChatFinder(Finder):
@@ -115,7 +131,7 @@ class ChatFinder(Finder):
         super().__init__(parent, strings.FIND_IN_CHAT)
         self._searched = searched
         self._find = Find()
-        self._went_to: tuple[Entry, Match] | None = None
+        self._went_to: tuple[Entry, Found] | None = None
         self._timer = QTimer(self, interval=0, singleShot=True)
         self._timer.timeout.connect(self._search_slice)
 
@@ -147,9 +163,17 @@ class ChatFinder(Finder):
         self._show()
 
     def marks(self, entry: Entry) -> tuple[tuple[Match, ...], Match | None]:
-        """The matches in `entry`, and the current one if it is there."""
-        current = self._find.current
-        return self._find.matches(entry), current[1] if current and current[0] is entry else None
+        """The matches in the text of `entry`, and the current one if it is there."""
+        found, current = self._find.matches(entry), self._find.current
+        at = current[1] if current and current[0] is entry else None
+        return tuple(each for each in found if isinstance(each, Match)), at if isinstance(at, Match) else None
+
+    def named(self, entry: Entry) -> tuple[set[int], int | None]:
+        """The images in `entry` whose names match, by their numbers, and the current one if it is there."""
+        found, current = self._find.matches(entry), self._find.current
+        at = current[1] if current and current[0] is entry else None
+        names = {each.image for each in found if isinstance(each, NameMatch)}
+        return names, at.image if isinstance(at, NameMatch) else None
 
     def _search_slice(self) -> None:
         until_s = time.perf_counter() + _SLICE_S

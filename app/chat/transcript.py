@@ -17,13 +17,13 @@ from app.chat import strings
 from app.chat.answer import AnswerView
 from app.chat.entry import AnswerEntry, Entry, QuestionEntry, answer_entry
 from app.chat.entry_column import EntryColumn, Item, Prefetch, UnshownEntry, WidgetPool
-from app.chat.find import ChatFinder
+from app.chat.find import ChatFinder, Found, NameMatch
+from app.chat.image_files import ImageFiles
 from app.chat.intents import QuoteText
 from app.chat.tokens import Tips, TokenTip
 from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
 from app.controls.buttons import IconButton
-from app.richtext.selection import Match
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import TokenColors
 from app.session.chats.conversation import Turn
@@ -93,6 +93,7 @@ class Transcript(QScrollArea):
         """`read_only`: a conversation of an API client, which can be copied but not changed."""
         super().__init__(parent)
         self._read_only = read_only
+        self.images: ImageFiles | None = None  # without them, images are shown as missing
         self._mode: TokenColors = "drafts"
         self._limit_tokens = 0
         self._continuable = ""  # id of the turn whose answer can be continued
@@ -438,7 +439,8 @@ class Transcript(QScrollArea):
 
         item: Item
         if isinstance(entry, QuestionEntry):
-            item = UserMessage(entry, self.intent.emit, resized, parent)
+            item = UserMessage(entry, self.intent.emit, resized, parent, images=self.images)
+            item.show_named(*self.finder.named(entry))
             if self._mode == "origins":
                 before = self._entries[: self._entries.index(entry)]
                 questions = (each for each in before if isinstance(each, QuestionEntry))
@@ -553,10 +555,15 @@ class Transcript(QScrollArea):
         """Mark the matches in all widgets."""
         for entry, item in self._items.items():
             item.body.show_found(*self.finder.marks(entry))
+            if isinstance(item, UserMessage):
+                item.show_named(*self.finder.named(entry))
 
-    def go_to_match(self, entry: Entry, match: Match) -> None:
+    def go_to_match(self, entry: Entry, match: Found) -> None:
         """Scroll to `match`: a third from the top, unless it is visible already."""
         item = self._pool.ready(entry)
+        if isinstance(match, NameMatch):
+            self._column.go_to(self._entries.index(entry))
+            return
         if item.body.is_given_up:  # it shows no text
             self._column.go_to(self._entries.index(entry))
             return

@@ -1,7 +1,7 @@
-"""UserMessage: a message of the person as a bubble at the right, with its attachments above it.
+"""UserMessage: a message of the person as a bubble at the right, with its attachments and images above it.
 
 More than three attachments are folded into one row. On hover or focus, Copy and Edit appear left of the
-bubble.
+bubble, or of the images of a message without text.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.chat import reading_map, strings
 from app.chat.attachment_chip import Chip, full_words, note_words
-from app.chat.entry import QuestionEntry
-from app.chat.intents import DeleteMessage, EditMessage, Intent, OpenAttachment, OpenPassage
+from app.chat.entry import QuestionEntry, image_boxes, images_height
+from app.chat.image_files import ImageFiles
+from app.chat.image_tile import ImageTile
+from app.chat.intents import DeleteMessage, EditMessage, Intent, OpenAttachment, OpenImage, OpenPassage
 from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, in_own_direction
@@ -36,7 +38,7 @@ from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.session.reading import totals_of_passages
 from app.theme.icons import icon_pixmap
 from app.theme.theme import color, theme
-from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of, width_of
+from app.theme.zoom import area_of, design_px, painter_on, place, px, px_size, ratio_of, width_of
 from core.events import Attachment, Passage
 
 _CHIP_PX = 48
@@ -182,6 +184,8 @@ class UserMessage(QWidget):
         act: Callable[[Intent], object],
         resized: Callable[[], object],
         parent: QWidget | None = None,
+        *,
+        images: ImageFiles | None = None,
     ) -> None:
         super().__init__(parent)
         self._message = message = entry.message
@@ -192,6 +196,10 @@ class UserMessage(QWidget):
         for index, chip in enumerate(self.chips):
             chip.show_passages(entry.passages.get(index, ()))
             chip.clicked.connect(partial(self._open, index))
+        self.tiles = [
+            ImageTile(image, number, len(message.images), images, partial(self._open_image, number - 1), self)
+            for number, image in enumerate(message.images, start=1)
+        ]
         self._folded = len(self.chips) > _MAX_UNFOLDED
         self.fold_button = Button("", "link", True, self)
         self.fold_button.setVisible(self._folded)
@@ -221,7 +229,7 @@ class UserMessage(QWidget):
             (self.edit_button, lambda: act(EditMessage(entry.turn_id))),
             (self.delete_button, delete),
         )
-        self.edit_button.setVisible(bool(message.content))
+        self.edit_button.setVisible(bool(message.content or message.images))
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for messages of API clients."""
@@ -248,15 +256,21 @@ class UserMessage(QWidget):
         self.chips[index].show_passages(passages)
         self._place_chips()
 
+    def show_named(self, found: set[int], current: int | None) -> None:
+        """Mark the images, by their numbers, whose names have the searched words."""
+        for number, tile in enumerate(self.tiles):
+            tile.show_found(number in found, number == current)
+
     def height_for(self, width: int) -> int:
         """The height in screen pixels in a text column of that width."""
-        height = self._chips_height
+        height = self._images_bottom(width)
         if not self._message.content:
             return height - px(_GAP_PX)
         return height + self._text_size(width)[1] + 2 * px(_PAD_Y_PX) + self._more_height
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._place_chips()
+        self._place_tiles()
         bubble = self._bubble()
         text_width = round(bubble.width()) - 2 * px(_PAD_X_PX)
         left = round(bubble.left()) + px(_PAD_X_PX) - MARGIN_PX
@@ -270,6 +284,8 @@ class UserMessage(QWidget):
             px(_FOLD_PX),
         )
         size = px_size(ActionButton.SIZE)
+        if not self._message.content and self.tiles:
+            bubble = QRectF(self.tiles[0].geometry().united(self.tiles[-1].geometry()))
         top = round(bubble.center().y() - size.height() / 2)
         for index, button in enumerate(self._buttons):
             left = round(bubble.left()) - px(_COPY_GAP_PX) - (index + 1) * size.width()
@@ -318,8 +334,18 @@ class UserMessage(QWidget):
         """The bubble's rectangle, as wide as the longest line."""
         text_width, text_height = self._text_size(self._column)
         width, height = text_width + 2 * px(_PAD_X_PX), text_height + 2 * px(_PAD_Y_PX)
-        top = self._chips_height
+        top = self._images_bottom(self._column)
         return QRectF(MARGIN_PX + self._column - width, top, width, height)
+
+    def _images_bottom(self, column: int) -> int:
+        """The height of chips and images in a column of that width, and the gaps below them."""
+        return self._chips_height + round(px(images_height(self._message.images, design_px(column))))
+
+    def _place_tiles(self) -> None:
+        boxes = image_boxes(self._message.images, design_px(self._column))
+        for tile, (left, top, width, height) in zip(self.tiles, boxes):
+            above = design_px(self._chips_height)
+            place(tile, left + design_px(MARGIN_PX), top + above, width, height)
 
     @property
     def _fold_height(self) -> int:
@@ -381,6 +407,9 @@ class UserMessage(QWidget):
         self._act(OpenAttachment(self._entry.turn_id, index))
         if passage := self.chips[index].clicked_passage:
             self._act(OpenPassage(passage))
+
+    def _open_image(self, index: int) -> None:
+        self._act(OpenImage(self._entry.turn_id, index))
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)

@@ -87,8 +87,8 @@ class WindowTitles(QWidget):
     def __init__(self, title: str, says: str = "") -> None:
         super().__init__()
         self.subtitle = TextLabel(says, 11, 15, tabular=True)
-        name = TextLabel(title, 13, 17, "text", weight=600)
-        column_of(STRETCH, name, self.subtitle, STRETCH, parent=self)
+        self.name = TextLabel(title, 13, 17, "text", weight=600, elide=Qt.TextElideMode.ElideMiddle)
+        column_of(STRETCH, self.name, self.subtitle, STRETCH, parent=self)
 
     @property
     def says(self) -> str:
