@@ -55,6 +55,7 @@ from app.session.chats.conversation import (
     merged,
 )
 from app.session.chats.presets import differences
+from app.session.status import why_unseen
 from app.session.trouble import Until
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
@@ -159,7 +160,7 @@ class AskController(QObject):
             case MoveToNewChat():
                 self._chat.move_to_new()
             case UseExample(message):
-                composer.set_message(merged([composer.draft, message]), composer.chips.paths)
+                composer.set_message(merged([composer.draft, message]), composer.chips.sources)
                 composer.edit.setFocus()
 
     @property
@@ -184,7 +185,7 @@ class AskController(QObject):
 
     def submit(self, message: Message) -> None:
         """Send `message` in the open chat, or in place of the message that is being edited."""
-        if not self._may_ask():
+        if not self._may_ask(message):
             return
         self._views.transcript.save_edit()
         if edited := self.edited:
@@ -225,7 +226,7 @@ class AskController(QObject):
         if self.edited:
             self._chats.keep(chat.with_draft(merged([message, chat.draft])))
         else:
-            composer.set_message(merged([message, composer.draft]), composer.chips.paths)
+            composer.set_message(merged([message, composer.draft]), composer.chips.sources)
             composer.edit.setFocus()
 
     def remove_queued(self, index: int, message: Message) -> bool:
@@ -239,7 +240,8 @@ class AskController(QObject):
 
     def send_queued(self) -> None:
         """Send the next queued message of the open chat, and then the others."""
-        if self._chats.open.queued and self._may_ask():
+        queued = self._chats.open.queued
+        if queued and self._may_ask(queued[0].message):
             self._end_edits()
             self._ask_queued(self._chats.open)
 
@@ -264,14 +266,16 @@ class AskController(QObject):
         An earlier one continues in a new chat, so that the later turns are not lost. `settings` are the
         current ones if None.
         """
-        if self._chats.open.turns and self._may_ask():
+        turns = self._chats.open.turns
+        if turns and self._may_ask(self._chats.open.turn(turn_id or turns[-1].id).user):
             self._ask_again(self._end_edits(turn_id), None, settings)
 
     def continue_answer(self) -> None:
         """Continue the last answer where it was stopped, with the settings that it was begun with; with the
         current ones if a person edited it.
         """
-        if not self._may_ask():
+        turns = self._chats.open.turns
+        if not self._may_ask(turns[-1].user if turns else None):
             return
         self._end_edits()
         info, turn_id, chat = self._app.link.info, self.continuable, self._chats.open
@@ -290,7 +294,7 @@ class AskController(QObject):
         An earlier answer continues in a new chat, so that the later turns are not lost.
         """
         info = self._app.link.info
-        if not self._may_ask() or info is None:
+        if not self._may_ask(self._chats.open.turn(turn_id).user) or info is None:
             return
         turn_id, chat = self._end_edits(turn_id), self._chats.open
         if turn_id != chat.turns[-1].id:
@@ -463,10 +467,13 @@ class AskController(QObject):
 
     # ---- inside
 
-    def _may_ask(self) -> bool:
-        """Whether a question can be sent now. If not, a notice gives the reason."""
+    def _may_ask(self, question: Message | None = None) -> bool:
+        """Whether `question` can be sent now. If not, a notice gives the reason."""
         if self._ready:
-            return True
+            unseen = why_unseen(self._app.link.info, question) if question else ""
+            if unseen:
+                self._refuse(unseen)
+            return not unseen
         phase, title = self._app.link.phase, self._answering.elsewhere
         if title:
             self._refuse(strings.after_other_chat(title))
@@ -546,7 +553,12 @@ class AskController(QObject):
             editing = self.edited and chat_id == self._chats.open.id
             if chat_id in self._flowing and not editing:
                 with suppress(RequestError):  # unreadable
-                    self._ask_queued(self._chats.get(chat_id))
+                    chat = self._chats.get(chat_id)
+                    if why_unseen(self._app.link.info, chat.queued[0].message):
+                        self._hold(chat_id, texts.HELD_UNSEEN)
+                        self._show_queue()
+                        continue
+                    self._ask_queued(chat)
                     return
 
     def _hold_or_send_next(self, turn_id: str) -> None:

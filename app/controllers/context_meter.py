@@ -1,9 +1,9 @@
 """ContextMeter: shows in the composer how many tokens of the context the chat and the draft use.
 
-The sum is that of what the chat holds (`app.session.context`), the attached documents and the typed text,
-whatever the worker is doing. The worker counts texts while it answers, 0.3 s after the last change; until
-then they are estimated, which is shown, and nothing is decided by an estimate. A refusal by the worker is
-shown until the draft changes.
+The sum is that of what the chat holds (`app.session.context`), the attached documents and images and the
+typed text, whatever the worker is doing. The worker counts them while it answers, 0.3 s after the last
+change; until then they are estimated, which is shown, and nothing is decided by an estimate. A refusal by the
+worker is shown until the draft changes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.chat.attachment_chip import estimated_tokens
 from app.chat.composer_tools import ContextUse, MessageSize
+from app.chat.image_chip import ImageRows
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.session.chats.conversation import message_text
 from app.session.context import Held
-from core.events import CountTokens, Generate, Message, ModelInfo, ReadingPace, TokenCount
+from core.events import CountTokens, Generate, Image, Message, ModelInfo, ReadingPace, TokenCount
 from core.prefill.forecast import forecast
 from core.settings.request import Chat, Settings
 from core.worker.client import CommandError
 
 _AFTER_MS = 300
+_ROWS = 260  # of an image that is not counted; families take 64 to 4,096, most of them about this
 _PROMPTS = 8  # kept, so that a chat without answers that is opened again is not counted again
 _Prompt = tuple[tuple[Message, ...], Chat]
 
@@ -61,7 +63,9 @@ class ContextMeter(QObject):
         self._pace: ReadingPace | None = None
         self._model_tokens = 0
         self._refused_by_tokens = 0
-        self._attached: tuple[str, ...] = ()  # texts
+        self._attached: tuple[object, ...] = ()  # texts and images
+        self._sees = False
+        self._rows: dict[str, ImageRows | None] = {}  # by hash; None: asked for
         self._read = 0.0
         self._memory: TokenMemory | None = None
         self._family = ""
@@ -73,6 +77,7 @@ class ContextMeter(QObject):
         """Discard all counts for another tokenizer and limit."""
         self.forget()
         self._family = info.family
+        self._sees = info.sees
         self._pace = None
         self._model_tokens = info.context_tokens
         self._views.transcript.set_context_limit(self.limit_tokens)
@@ -107,6 +112,8 @@ class ContextMeter(QObject):
     def forget(self) -> None:
         """Discard all counts, and those that are pending."""
         self._counts = TokenCounts()
+        self._rows = {}
+        self._composer.chips.show_rows(self._rows_of)
         self._prompts.clear()
         self._end_prompt_count()
 
@@ -125,7 +132,8 @@ class ContextMeter(QObject):
         """Show what the open chat holds, without the draft."""
         if held == self._held:
             return
-        if held.uncounted != self._held.uncounted or not held.counted_tokens:
+        new = (held.uncounted, held.images) != (self._held.uncounted, self._held.images)
+        if new or not held.counted_tokens:
             self._timer.start()
         self._held = held
         self._show()
@@ -154,6 +162,20 @@ class ContextMeter(QObject):
         self._composer.chips.show_tokens(counts.of)
         self._show()
 
+    async def _count_image(self, image: Image) -> None:
+        rows = self._rows
+        try:
+            count = await self._worker.ask(CountTokens("", image=image), TokenCount)
+        except CommandError:
+            return  # the answer is refused, too, and says why
+        if rows is self._rows and count.scaled_px:
+            rows[image.hash] = ImageRows(count.tokens, *count.scaled_px)
+            self._composer.chips.show_rows(self._rows_of)
+            self._show()
+
+    def _rows_of(self, image: Image) -> ImageRows | None:
+        return self._rows.get(image.hash)
+
     async def _count_prompt(self, prompt: _Prompt) -> None:
         """Count a prompt that no answer has counted: system prompt and template included."""
         counts, (messages, chat) = self._counts, prompt
@@ -172,9 +194,10 @@ class ContextMeter(QObject):
             self._prompt_task = None
 
     def _draft_changed(self) -> None:
-        _, *attached = self._draft_texts()
-        if self._refused_by_tokens or tuple(attached) != self._attached:
-            self._refused_by_tokens, self._attached = 0, tuple(attached)
+        attached = (*self._draft_texts()[1:], *self._composer.images)
+        if self._refused_by_tokens or attached != self._attached:
+            self._refused_by_tokens, self._attached = 0, attached
+            self._composer.chips.show_rows(self._rows_of)
             self._show()
         self._timer.start()
 
@@ -190,6 +213,11 @@ class ContextMeter(QObject):
         asked = self._counts.ask(self._texts()) if self._can_count else ()
         for text in asked:
             self._worker.begin(self._count_text(text))
+        if self._can_count and self._sees:
+            for image in (*self._held.images, *self._composer.images):
+                if image.hash not in self._rows:
+                    self._rows[image.hash] = None
+                    self._worker.begin(self._count_image(image))
         prompt = self._held.messages, self._settings.chat
         if self._idle and not self._held.counted_tokens and self._prompt_tokens is None:
             self._end_prompt_count()
@@ -217,7 +245,17 @@ class ContextMeter(QObject):
     def _show(self) -> None:
         held, prefill, limit_tokens = self._held, self._settings.prefill, self.limit_tokens
         typed, *attached = self._draft_texts()
+        rows = [self._rows_of(image) for image in self._composer.images]
+        image_tokens = sum(each.rows if each else _ROWS for each in rows) if self._sees else 0
+        images_exact = None not in rows or not self._sees
         chat_tokens, chat_counted, chat_exact = self._size(held.uncounted)
+        for image in held.images if self._sees else ():
+            known = self._rows_of(image)
+            chat_tokens, chat_exact = (
+                chat_tokens + (known.rows if known else _ROWS),
+                chat_exact and bool(known),
+            )
+            chat_counted += known.rows if known else 0
         if held.counted_tokens:
             chat_tokens, chat_counted = (each + held.counted_tokens for each in (chat_tokens, chat_counted))
         elif (prompt_tokens := self._prompt_tokens) is not None:
@@ -233,10 +271,12 @@ class ContextMeter(QObject):
             self._counts.of(typed),
             tuple(self._counts.of(text) for text in attached),
             0 if fits_always else limit_tokens,
-            exact=chat_exact and documents_exact and typed_exact,
+            exact=chat_exact and documents_exact and images_exact and typed_exact,
             is_new=not held.counted_tokens and len(held.messages) == 1,
+            image_tokens=tuple(each.rows if each else None for each in rows),
         )
-        new_tokens, read_tokens = typed_tokens + document_tokens, round(self._read * document_tokens)
+        new_tokens = typed_tokens + document_tokens + image_tokens
+        read_tokens = round(self._read * document_tokens)
         will = forecast(
             new_tokens - read_tokens,
             chat_tokens + read_tokens,
@@ -245,7 +285,7 @@ class ContextMeter(QObject):
             max_tokens=self._settings.sampling.max_tokens,
             pace=self._pace,
         )
-        self._views.inspector.show_estimate(will, exact=documents_exact and typed_exact)
+        self._views.inspector.show_estimate(will, exact=documents_exact and images_exact and typed_exact)
         use = ContextUse(
             chat_tokens,
             document_tokens,
@@ -254,6 +294,8 @@ class ContextMeter(QObject):
             chat_exact=chat_exact,
             documents_exact=documents_exact,
             typed_exact=typed_exact,
+            image_tokens=image_tokens,
+            images_exact=images_exact,
         )
         self._composer.pill.show_context(use)
         self._composer.show_fit(written, self._refused_by_tokens)

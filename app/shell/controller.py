@@ -24,6 +24,7 @@ from app.controllers.page import ChatPage
 from app.controllers.titles import TitleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
+from app.features.images.controller import ImagesController
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
@@ -92,6 +93,7 @@ class WindowController(QObject):
         self.library = LibraryController(app, documents, self.embedding, self)
         self.racing = RaceController(app, race_page, self)
         self.models = ModelsController(app, self)
+        self.images = ImagesController(app, page, self.models, self)
         self.sharing = WorkerSharing(app, lambda: self._server_settings.learn, self)
         self.server = ServerController(
             self.sharing, Key(self.home.folder), self._served_base, self.models.installed, self

@@ -22,6 +22,7 @@ from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
 from app.chat.intents import Escape, Intent
+from app.chat.pasteboard import is_image
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript, takes_tab
 from app.controllers import strings
@@ -32,6 +33,7 @@ from app.controls.focus_keeper import FocusKeeper
 from app.controls.sheets import Question, first_folder, save_file
 from app.controls.text_label import TextLabel
 from app.features.help import HelpWindow, help_pages
+from app.features.images.viewer import ImageViewer
 from app.features.lab import LabController
 from app.features.models import strings as models_strings
 from app.features.models.controller import fill_model_menu
@@ -57,6 +59,7 @@ from app.store.preferences import WindowPlace
 from app.theme.measures import set_fixed_height
 from app.theme.theme import without_style_sheet
 from core.errors import RequestError
+from core.events import Image
 from core.settings import WindowSettings
 from core.worker.client import WorkerClient
 
@@ -139,6 +142,7 @@ class MainWindow(QMainWindow):
             ("server", self._make_server),
             ("settings", self._make_settings),
             ("help", self._make_help),
+            ("images", lambda: ImageViewer(self.controller.images.files)),
             ("tables", self._make_tables),
         ):
             self.windows.add(name, make)
@@ -250,8 +254,9 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Files can be dropped anywhere on the window."""
-        if local_files(event.mimeData()) and self.views.composer.isVisible():
+        """Files and images can be dropped anywhere on the window."""
+        data = event.mimeData()
+        if (local_files(data) or is_image(data)) and self.views.composer.isVisible():
             event.acceptProposedAction()
             self.views.composer.show_drag(event.mimeData())
 
@@ -260,7 +265,7 @@ class MainWindow(QMainWindow):
 
     def dropEvent(self, event: QDropEvent) -> None:
         self.views.composer.end_drag()
-        self.views.composer.take_files(local_files(event.mimeData()))
+        self.views.composer.edit.take(event.mimeData(), dragged=True)
         event.acceptProposedAction()
 
     def focusNextPrevChild(self, forward: bool) -> bool:
@@ -289,6 +294,7 @@ class MainWindow(QMainWindow):
                 _LOG.error("Some chats could not be saved before the window closed.")
         except Exception as error:
             _report(error)
+        controller.images.close()
         self._closed.set()
         self.close()
 
@@ -445,7 +451,13 @@ class MainWindow(QMainWindow):
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)
+        self.controller.images.viewer_requested.connect(self._show_images)
         self.columns.arranged.connect(self._show_arrangement)
+
+    def _show_images(self, images: Sequence[Image], index: int) -> None:
+        viewer = self.windows.show("images")
+        assert isinstance(viewer, ImageViewer)
+        viewer.show_images(images, index)
 
     def _on_settings(self, settings: WindowSettings) -> None:
         self.controller.server.apply(settings.server)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QWidget
 
@@ -18,11 +19,11 @@ from app.controls.text_label import TextLabel
 from app.features.race import strings
 from app.features.race.state import Race, Recording, Stage, verdict
 from app.features.side_window import Hairline, WindowTitles
-from app.session.chats.conversation import Answer, Turn, message_text
+from app.session.chats.conversation import NOTHING_WRITTEN, Answer, Turn, attached_names, message_text
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.sheet import set_ground
 from app.theme.zoom import px_size
-from core.events import Attachment, Message
+from core.events import Message
 from core.prefill.forecast import display
 from core.settings.declaration import find
 from core.settings.request import Sampling
@@ -34,12 +35,12 @@ _LEAST_ANSWER = QSize(160, 140)
 
 
 class PromptBar(QWidget):
-    """The question, drafter and length of a race. Documents come with the question."""
+    """The question, drafter and length of a race. Documents and images come with the question."""
 
     def __init__(self, edited: Callable[[], object]) -> None:
         super().__init__()
         set_ground(self, "prompt")
-        self._attachments: tuple[Attachment, ...] = ()
+        self._given = NOTHING_WRITTEN
         self.question = TextArea()
         self.question.setAccessibleName(strings.QUESTION)
         set_fixed_height(self.question, _QUESTION_PX)
@@ -66,12 +67,12 @@ class PromptBar(QWidget):
 
     @property
     def message(self) -> Message:
-        return Message("user", message_text(self.question.value), self._attachments)
+        return replace(self._given, content=message_text(self.question.value))
 
     def show_message(self, message: Message, earlier: int) -> None:
         """Replaces the question; `earlier` are the preceding messages of its chat."""
-        self._attachments = message.attachments
-        names = [attachment.name for attachment in message.attachments]
+        self._given = message
+        names = attached_names(message)
         self.context.setText(", ".join([*names, *([strings.earlier(earlier)] if earlier else [])]))
         self.question.set_value(message.content)
 
