@@ -16,12 +16,14 @@ What happens is written in the last question, as words:
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
 
+A model with “eyes” in its reference sees; others refuse a question with an image, and leave out earlier ones.
 Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading (only the model FAKE_LOAD_ONLY, if it is set),
 FAKE_START=exit before saying hello.
-FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB; FAKE_FREE_GB: free disk space.
+FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB, of which one sees;
+FAKE_FREE_GB: free disk space. FAKE_EYES: a model that sees is installed, too.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from msgspec.structs import replace
 from core.decoding.repetition import Repetition
 from core.events import (
     Cancel,
+    Change,
     CountTokens,
     DocumentEmbedded,
     DownloadModel,
@@ -175,11 +178,28 @@ def load(model: str) -> None:
         return
     send(LoadProgress(model, "Reading weights", 0.5))
     _loaded[0] = model
-    send(ModelLoaded(replace(INFO, reference=model)))
+    send(ModelLoaded(info_of(model)))
+
+
+def info_of(model: str) -> ModelInfo:
+    if "eyes" in model:
+        return replace(INFO, reference=model, name="Fake Eyes", sees=True)
+    return replace(INFO, reference=model, why_unseeing="it is a language model without a part for images")
+
+
+def image_count(command: CountTokens) -> Event:
+    """One token for 32 × 32 pixels."""
+    if command.image is None or not info_of(_loaded[0]).sees:
+        return Failed(command.request, "count_tokens", "request", "unseen", "Fake 1M cannot see images.")
+    across, down = (max(1, round(side / 32)) for side in (command.image.width, command.image.height))
+    return TokenCount(command.request, across * down, scaled_px=(32 * across, 32 * down))
 
 
 def answer(command: Generate) -> None:
     request, question = command.request, command.messages[-1].content
+    if command.messages[-1].images and not info_of(_loaded[0]).sees:
+        send(Failed(request, "generate", "request", "unseen", "Fake 1M cannot see images."))
+        return
     if "refuse" in question:
         message = "The prompt has 9,000 tokens, 808 more than the 8,192 that fit this model."
         send(Failed(request, "generate", "request", "prompt-too-long", message, "Shorten it.", 808))
@@ -277,6 +297,8 @@ def answer(command: Generate) -> None:
 
 def list_models(command: ListModels) -> None:
     starter = ModelEntry("starter", "Fake 1M", "starter", "fake", family="f" * 64)
+    eyes = ModelEntry("hub/eyes", "Fake Eyes", "download", "eyes", family="f" * 64, sees=True)
+    installed = (starter, eyes) if "FAKE_EYES" in os.environ else (starter,)
     suggested = [
         ModelEntry(
             f"hub/{name}",
@@ -287,11 +309,12 @@ def list_models(command: ListModels) -> None:
             disk_bytes=size,
             need=MemoryNeed(size),
             good_at="questions",
+            sees=name.startswith("Three"),
         )
         for name, size in (("Nine 9B", 9 * GB), ("Three 3B", 3 * GB), ("Two 2B", 2 * GB))
     ]
     limit, free = int(os.environ["FAKE_SUGGESTED"]) * GB, int(os.environ.get("FAKE_FREE_GB", "100")) * GB
-    send(ModelList(command.request, "", (starter,), tuple(_downloads), limit, free, tuple(suggested)))
+    send(ModelList(command.request, "", installed, tuple(_downloads), limit, free, tuple(suggested)))
 
 
 def suggest_title(command: SuggestTitle) -> None:
@@ -381,7 +404,10 @@ def skim(reading: ReadingMap, pause_s: float) -> bool:
 
 
 def effective_of(command: Generate) -> Effective:
-    return Effective("Fake 1M", "float32", command.settings.drafting.drafter, command.settings)
+    info, images = info_of(_loaded[0]), sum(len(each.images) for each in command.messages)
+    changes = (Change("images", str(images), "0", "Fake 1M cannot see images"),)
+    effective = Effective(info.name, "float32", command.settings.drafting.drafter, command.settings)
+    return replace(effective, changes=changes) if images and not info.sees else effective
 
 
 def gauges(request: str, position: int, ttft_s: float) -> Gauges:
@@ -407,7 +433,7 @@ def main() -> None:
             load(command.model)
         if isinstance(command, TakeTurn):
             if _commands.hold(command.request):
-                send(TurnTaken(command.request, replace(INFO, reference=_loaded[0])))
+                send(TurnTaken(command.request, info_of(_loaded[0])))
         elif isinstance(command, LoadModel):
             load(command.model)
         elif isinstance(command, ListModels) and "FAKE_SUGGESTED" in os.environ:
@@ -418,7 +444,8 @@ def main() -> None:
         elif isinstance(command, CountTokens):
             prompt = command.prompt
             if command.image is not None:
-                send(TokenCount(command.request, 66, scaled_px=(256, 256)))
+                send(image_count(command))
+                _commands.done(entry)
                 continue
             words = prompt_words(prompt) if prompt else len(command.text.split())
             send(TokenCount(command.request, words))

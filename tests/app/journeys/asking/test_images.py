@@ -1,0 +1,279 @@
+"""Images in a chat: attached, refused, sent, viewed, edited and deleted. None is left out unnoticed."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image as Pillow
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QGuiApplication
+
+from app.chat import strings
+from app.chat.image_chip import ImageChip
+from app.chat.user_message import UserMessage
+from app.features.images.viewer import ImageViewer
+from app.shell.window import MainWindow
+from core.events import Generate, Image
+from tests.app.stage import Stage, asked, choose_in_sheet, click, drop, last, press, ready, sent, until
+
+EYES = "hub/eyes"
+
+
+def picture(path: Path, size: tuple[int, int] = (320, 160), colour: str = "navy") -> Path:
+    Pillow.new("RGB", size, colour).save(path)
+    return path
+
+
+def pasted(data: bytes, kind: str = "image/png", **more: str) -> QMimeData:
+    mime = QMimeData()
+    mime.setData(kind, data)
+    for name, text in more.items():
+        mime.setData(f"text/{name}", text.encode())
+    return mime
+
+
+def png(colour: str) -> bytes:
+    stream = BytesIO()
+    Pillow.new("RGB", (64, 96), colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def chips(window: MainWindow) -> tuple[ImageChip, ...]:
+    return window.views.composer.chips.image_chips
+
+
+async def read(window: MainWindow, count: int) -> None:
+    """Wait until so many images are attached or refused."""
+    composer = window.views.composer
+    await until(lambda: not composer.chips.files and len(chips(window)) == count, what="images are read")
+
+
+def questions(window: MainWindow) -> list[UserMessage]:
+    found = window.views.transcript.widget().findChildren(UserMessage)
+    return sorted((each for each in found if each.isVisible()), key=lambda each: each.y())
+
+
+def names(window: MainWindow) -> list[list[str]]:
+    return [[tile.accessibleName() for tile in each.tiles] for each in questions(window)]
+
+
+async def test_images_are_pasted_dropped_counted_ordered_and_sent_or_refused(
+    stage: Stage, tmp_path: Path
+) -> None:
+    window = await stage.ready(model=EYES)
+    composer, field = window.views.composer, window.views.composer.edit
+    field.insertFromMimeData(pasted(png("red")))
+    # Copied words have a picture beside them, a browser's image its address.
+    field.insertFromMimeData(pasted(png("teal"), plain="words"))
+    field.insertFromMimeData(pasted(png("green"), plain="https://example.org/a.png"))
+    assert composer.text == "words"
+    composer.clear()
+    field.insertFromMimeData(pasted(png("red")))
+    field.insertFromMimeData(pasted(png("green"), plain="https://example.org/a.png"))
+    await read(window, 2)
+    assert [chip.name for chip in chips(window)] == ["Pasted image.png", "Pasted image 2.png"]
+    drawing = tmp_path / "plan.svg"
+    drawing.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    damaged = tmp_path / "torn.png"
+    damaged.write_bytes(png("red")[:60])
+    drop(composer, picture(tmp_path / "receipt.png"), drawing, damaged)
+    await read(window, 5)
+    *_, receipt, svg, torn = chips(window)
+    await until(lambda: "about 50 tokens, scaled to 320 × 160" in receipt.note)
+    assert composer.pill.use.image_tokens == 2 * 2 * 3 + 50
+    assert "Attached images: 62 tokens" in composer.pill.toolTip()
+    # What cannot be used stays, says why, and nothing is sent without it unnoticed.
+    assert "“plan.svg” is an SVG drawing" in svg.note
+    assert "“torn.png” is damaged" in torn.note
+    assert svg.note in composer.notice.text
+    assert torn.note in composer.notice.text
+    composer.set_text("write 2")
+    assert not composer.send_button.isEnabled()
+    commands = sent(window, Generate)
+    composer.submit()
+    assert commands == []
+    (button,) = composer.notice.buttons
+    assert button.text() == "Remove Images"
+    await click(button)
+    assert composer.notice.isHidden()
+    receipt.setFocus(Qt.FocusReason.TabFocusReason)
+    await press(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    await press(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert receipt.hasFocus()
+    assert [image.name for image in composer.images] == [
+        "receipt.png", "Pasted image.png", "Pasted image 2.png"
+    ]  # fmt: skip
+    await press(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    await press(window, Qt.Key.Key_Delete)
+    assert composer.images[0].name == "Pasted image.png"
+    composer.submit()
+    await until(lambda: bool(commands))
+    await ready(window)
+    (request,) = commands
+    assert [Path(image.path).read_bytes() for image in request.messages[-1].images] == [
+        png("red"), png("green")
+    ]  # fmt: skip
+    assert composer.is_empty
+    assert names(window) == [["Image 1 of 2, Pasted image.png", "Image 2 of 2, Pasted image 2.png"]]
+
+
+async def test_a_model_without_eyes_says_so_and_offers_one_that_sees(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SUGGESTED", "8")
+    monkeypatch.setenv("FAKE_EYES", "1")
+    window = await stage.ready()
+    composer, notice = window.views.composer, window.views.notice_bar
+    composer.set_text("write 2")
+    composer.attach_files([picture(tmp_path / "a.png")])
+    await read(window, 1)
+    (chip,) = chips(window)
+    assert chip.note == strings.NOT_SEEN
+    why = "Fake 1M cannot see the image: it is a language model without a part for images."
+    assert composer.notice.text == why
+    assert why in chip.toolTip()
+    commands = sent(window, Generate)
+    assert not composer.send_button.isEnabled()
+    composer.submit()
+    window.controller.asking.submit(composer.message())
+    assert notice.text == why
+    offers = ["Load Fake Eyes", "Remove Image"]
+    await until(lambda: [each.text() for each in composer.notice.buttons] == offers)
+    await click(composer.notice.buttons[0])
+    await until(lambda: composer.notice.isHidden(), what="the model that sees is loaded")
+    await until(lambda: composer.send_button.isEnabled())
+    assert commands == []
+    composer.submit()
+    await until(lambda: bool(commands))
+    await ready(window)
+    # A model without eyes goes without the images that were sent, and says so before and after.
+    window.controller.models.load("starter")
+    left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see."
+    await until(lambda: notice.text == left_out)
+    await asked(window, "write 2 more")
+    finished = last(window).finished
+    assert finished
+    assert [change.setting for change in finished.effective.changes] == ["images"]
+    assert len(commands) == 2
+    first = window.controller.chats.open.turns[0].id
+    window.controller.asking.regenerate(first)
+    assert notice.text == why
+    assert len(commands) == 2
+
+
+async def test_a_model_that_sees_is_downloaded_if_none_is_installed(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SUGGESTED", "8")
+    window = await stage.ready()
+    composer = window.views.composer
+    composer.attach_files([picture(tmp_path / "a.png")])
+    await read(window, 1)
+    wanted = ["Download Three 3B (3.0 GB)", "Remove Image"]
+    await until(lambda: [each.text() for each in composer.notice.buttons] == wanted)
+    await click(composer.notice.buttons[0])
+    await until(lambda: "Three 3B is being downloaded: 0%." in composer.notice.text)
+    await click(composer.notice.buttons[0])
+    assert composer.is_empty
+
+
+async def test_a_queued_image_waits_for_a_model_that_sees(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(model=EYES)
+    composer = window.views.composer
+    composer.attach_files([picture(tmp_path / "a.png")])
+    await read(window, 1)
+    await asked(window, "write 2")
+    (question,) = window.controller.chats.open.turns
+    commands = sent(window, Generate)
+    window.controller.models.load("starter")
+    window.controller.asking.queue(question.user)  # while it loads
+    await until(lambda: strings.HELD_UNSEEN in window.views.queue_list.text, what="it is held")
+    window.controller.asking.send_queued()
+    assert "cannot see" in window.views.notice_bar.text
+    assert commands == []
+
+
+async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
+    stage: Stage, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    window = await stage.ready(model=EYES, folder=home)
+    composer = window.views.composer
+    composer.attach_files(
+        [picture(tmp_path / "receipt.png"), picture(tmp_path / "map.png", (90, 300), "olive")]
+    )
+    await read(window, 2)
+    await asked(window, "write 2")
+    commands = sent(window, Generate)
+    await asked(window, "write 3 about the first image")
+    (request,) = commands
+    assert [image.name for image in request.messages[0].images] == ["receipt.png", "map.png"]
+    assert request.messages[-1].images == ()
+
+    window = await stage.ready(model=EYES, folder=home)
+    composer, controller = window.views.composer, window.controller
+    await until(lambda: names(window) == [["Image 1 of 2, receipt.png", "Image 2 of 2, map.png"], []])
+    tiles = questions(window)[0].tiles
+    assert not any(tile.is_missing for tile in tiles)
+    finder = window.views.transcript.finder
+    finder.open()
+    finder.bar.field.setText("MAP.P")
+    await until(lambda: finder.bar.count.text().startswith("1 of 1"))
+    assert [tile.is_found for tile in tiles] == [False, True]
+    finder.close()
+
+    tiles[0].setFocus(Qt.FocusReason.TabFocusReason)
+    await press(window, Qt.Key.Key_Space)
+    viewer = window.windows.find("images")
+    assert isinstance(viewer, ImageViewer)
+    assert viewer.accessibleName() == "Image 1 of 2, receipt.png"
+    await until(lambda: viewer.has_preview, what="the preview is read")
+    await press(viewer, Qt.Key.Key_Right)
+    assert viewer.accessibleName() == "Image 2 of 2, map.png"
+    fitting = viewer.view.factor
+    await press(viewer, Qt.Key.Key_Plus)
+    assert viewer.view.factor > fitting
+    await press(viewer, Qt.Key.Key_0)
+    assert viewer.view.factor == fitting
+    viewer.copy_button.click()
+    clipboard = QGuiApplication.clipboard()
+    await until(lambda: not clipboard.image().isNull(), what="the image is copied")
+    assert (clipboard.image().width(), clipboard.image().height()) == (90, 300)
+    viewer.save_button.click()
+    await choose_in_sheet(viewer, tmp_path / "saved.png")
+    assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "map.png").read_bytes()
+    await press(viewer, Qt.Key.Key_Escape)
+    assert not viewer.isVisible()
+    data = controller.images.files.drag_data(tiles[1].image)
+    assert data
+    (dragged,) = (Path(url.toLocalFile()) for url in data.urls())
+    assert dragged.name == "map.png"
+    assert dragged.read_bytes() == (tmp_path / "map.png").read_bytes()
+
+    chat = controller.chats.open
+    controller.asking.edit(chat.turns[0].id)
+    assert [chip.name for chip in chips(window)] == ["receipt.png", "map.png"]
+    composer.set_text("write 4")
+    await click(chips(window)[0].remove_button)
+    composer.attach_files([picture(tmp_path / "third.png", (30, 30), "pink")])
+    await read(window, 2)
+    composer.submit()
+    await ready(window)
+    await until(lambda: names(window) == [["Image 1 of 2, map.png", "Image 2 of 2, third.png"]])
+    turn = controller.chats.open.turns[0].id
+    controller.asking.delete_message(turn)
+    assert names(window) == []
+    await click(window.views.notice_bar.action_button)
+    assert names(window) == [["Image 1 of 2, map.png", "Image 2 of 2, third.png"]]
+
+    image: Image = controller.chats.open.turns[0].user.images[0]
+    window.windows.close_all()
+    Path(image.path).unlink()
+    window = await stage.ready(model=EYES, folder=home)
+    await until(lambda: bool(questions(window)))
+    missing, there = questions(window)[0].tiles
+    assert (missing.is_missing, there.is_missing) == (True, False)
+    assert missing.accessibleDescription() == strings.IMAGE_MISSING
+    assert not dragged.exists()
