@@ -27,7 +27,7 @@ from app.chat.file_reader import (
     Reading,
     Source,
 )
-from app.chat.image_chip import ImageChip, ImageRows
+from app.chat.image_chip import ImageChip, ImageRows, picture
 from app.controls.scroll_bar import lay_bars_over
 from app.session.images import ImageArchive
 from app.theme.measures import STRETCH, row_of, set_fixed_height
@@ -134,8 +134,7 @@ class ChipRow(QScrollArea):
 
     def add_image(self, image: Image, instead_of: Reading | None = None) -> ImageChip:
         """Add an image, at the end or in place of its file's chip. Returns its chip."""
-        thumbnail = self.archive.thumbnail(image.hash) if self.archive else None
-        return self._put(ImageChip(image, thumbnail, self.take_out), instead_of)
+        return self._put(ImageChip(image, picture(image, self.archive), self.take_out), instead_of)
 
     def refuse(self, reading: Reading, error: RequestError) -> ImageChip:
         """Show that a file cannot be used as an image, in place of its chip. Returns the new one."""

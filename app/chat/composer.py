@@ -61,6 +61,7 @@ from app.theme.measures import (
 from app.theme.sheet import set_ground
 from app.theme.zoom import px
 from core.chat_archives.reading import looks_like_chats
+from core.errors import RequestError
 from core.events import Attachment, Image, Message
 from core.events.wire import well_formed_record
 
@@ -285,6 +286,10 @@ class Composer(QWidget):
             number += 1
             name = strings.numbered(strings.PASTED_IMAGE, number) + ending
         self.attach_files([PastedImage(name, data)])
+
+    def say_images_left(self, count: int) -> None:
+        """Say that a text was pasted without the images between its words."""
+        self.attach_failed.emit(RequestError(strings.images_left(count), strings.IMAGES_LEFT_HINT))
 
     # ---- inside
 

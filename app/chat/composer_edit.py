@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
-from app.chat.pasteboard import image_bytes, is_image
+from app.chat.pasteboard import image_bytes, images_beside, is_image
 from app.controls.keys import held
 from app.controls.text_fields import text_of
 from app.theme.measures import set_font
@@ -78,6 +78,7 @@ class Receiver(Protocol):
     def take_files(self, paths: Sequence[Path]) -> None: ...
     def take_image(self, data: bytes, ending: str) -> None: ...
     def attach_pasted(self, text: str) -> None: ...
+    def say_images_left(self, count: int) -> None: ...
 
 
 class ComposerEdit(QTextEdit):
@@ -210,10 +211,13 @@ class ComposerEdit(QTextEdit):
             self._receiver.take_files(files)
         elif is_image(source):
             self._receiver.take_image(*image_bytes(source, dragged=dragged))
-        elif is_document(text := with_line_feeds(source.text())):
-            self._receiver.attach_pasted(text)
         else:
-            self._insert(text)
+            if is_document(text := with_line_feeds(source.text())):
+                self._receiver.attach_pasted(text)
+            else:
+                self._insert(text)
+            if left := images_beside(source):
+                self._receiver.say_images_left(left)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)

@@ -27,6 +27,7 @@ from app.chat.attachment_chip import RemovableChip
 from app.chat.file_reader import Source
 from app.controls.shapes import draw_box, in_own_direction
 from app.richtext.canvas_menu import pop_up
+from app.session.images import ImageArchive
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
 from app.theme.theme import color
@@ -54,15 +55,18 @@ def decoded(png: bytes) -> QImage:
     return QImage.fromData(png, "PNG")  # type: ignore[arg-type]  # PySide takes no bytes, as it declares
 
 
-def picture(hash: str, thumbnail: bytes | None) -> QPixmap | None:
-    """The picture of a thumbnail, which the process that reads images has made; None if it has none."""
-    key, found = f"draftlight-image:{hash}", QPixmap()
+def picture(image: Image, archive: ImageArchive | None) -> QPixmap | None:
+    """The thumbnail, which the process that reads images has made; None if the image is missing."""
+    if archive is None or not archive.is_kept(image.hash):
+        return None
+    key, found = f"draftlight-image:{image.hash}", QPixmap()
     if QPixmapCache.find(key, found):
         return found
-    image = decoded(thumbnail) if thumbnail else QImage()
-    if image.isNull():
+    thumbnail = archive.thumbnail(image.hash)
+    read = decoded(thumbnail) if thumbnail else QImage()
+    if read.isNull():
         return None
-    found = QPixmap.fromImage(image)
+    found = QPixmap.fromImage(read)
     QPixmapCache.insert(key, found)
     return found
 
@@ -110,15 +114,16 @@ class ImageChip(RemovableChip):
     def __init__(
         self,
         image: Image | None,
-        thumbnail: bytes | None,
+        shown: QPixmap | None,
         remove: Callable[[RemovableChip], object],
         parent: QWidget | None = None,
         *,
         refused: tuple[Source, RequestError] | None = None,
     ) -> None:
-        """`refused`: the file or the pasted bytes instead of an image, and why they cannot be used."""
+        """`shown`: the image, None if it is missing. `refused`: the file or the pasted bytes in place of an
+        image, and why they cannot be used.
+        """
         name = image.name if image else shown_name(Path(refused[0].name)) if refused else ""
-        shown = picture(image.hash, thumbnail) if image else None
         super().__init__(name, strings.remove_attachment, remove, parent, _Picture(shown))
         self.image = image
         self.refused = refused

@@ -54,9 +54,7 @@ class ImageFiles(QObject):
 
     def picture(self, image: Image) -> QPixmap | None:
         """The thumbnail; None if the image is missing."""
-        if not self.archive.is_kept(image.hash):
-            return None
-        return picture(image.hash, self.archive.thumbnail(image.hash))
+        return picture(image, self.archive)
 
     def preview(self, image: Image, got: Got) -> ImageReading:
         """Have the image read; `got` gets it on this thread, unless that fails or is stopped by `stop`."""

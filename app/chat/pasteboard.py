@@ -7,6 +7,7 @@ is decoded in the window if there is another way: the process that reads images 
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Callable
 
@@ -27,6 +28,12 @@ _FORMATS = (
     ("image/tiff", ".tiff", "public.tiff"),
     ("image/bmp", ".bmp", "com.microsoft.bmp"),
 )
+# Notes and mail mark an image in a text by this character.
+_OBJECT = "\ufffc"
+_TAG = re.compile(r"<img\b[^>]*\bsrc\s*=[^>]*>", re.IGNORECASE)
+_SIDE = re.compile(r"\b(?:width|height)\s*[=:]\s*[\"']?(\d{1,6})(?![\d%])", re.IGNORECASE)
+_LINE_PX = 40
+_MOST_HTML = 4_000_000
 # Other programs put a picture of copied cells and words beside their text: the text is wanted then.
 _ADDRESSES = ("http://", "https://", "data:", "blob:", "file:")
 
@@ -37,6 +44,15 @@ def is_image(source: QMimeData) -> bool:
         return False
     text = source.text().strip()
     return not text or (text.startswith(_ADDRESSES) and len(text.split()) == 1)
+
+
+def images_beside(source: QMimeData) -> int:
+    """The number of images between the words of a copied text, which are not in its plain text. Those of a
+    line's height are not counted: web pages show their signs and faces with them.
+    """
+    marks = source.text().count(_OBJECT)
+    tags = _TAG.findall(source.html()[:_MOST_HTML]) if source.hasHtml() else []
+    return max(marks, sum(all(int(side) > _LINE_PX for side in _SIDE.findall(tag)) for tag in tags))
 
 
 def image_bytes(

@@ -9,6 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
+from app.chat import strings
 from app.chat.reading_map import ReadingFacts, facts_of
 from core.events import PrefillProgress, ReadingMap
 
@@ -22,11 +25,12 @@ def now_s() -> float:
 
 @dataclass
 class ReadingState:
-    """The last report of a prefill, its map, and the times of both."""
+    """The last report of a prefill, its map, and the times of both; and the images of the question."""
 
     progress: PrefillProgress | None = None
     reading: ReadingMap | None = None
     labels: tuple[Label, ...] = ()
+    images: int = 0
     _scoring_since_s: float | None = None
     _scored_s: float | None = None
 
@@ -46,4 +50,5 @@ class ReadingState:
         """The card's texts at that time; None before the first report."""
         if self.progress is None:
             return None
-        return facts_of(self.progress, self.reading, self._scored_s, at_s)
+        facts = facts_of(self.progress, self.reading, self._scored_s, at_s)
+        return replace(facts, done=strings.with_images(facts.done, self.images)) if self.images else facts

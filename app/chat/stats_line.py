@@ -198,8 +198,12 @@ def _drafts(stats: Stats) -> str:
 
 
 def _read(stats: Stats) -> str:
+    images = []
+    if stats.image_tokens:
+        took = seconds(stats.image_s)
+        images = [strings.IMAGES_READ.format(tokens=stats.image_tokens, seconds=took)]
     if stats.read_tokens >= stats.prompt_tokens:
-        return strings.READ_ALL.format(total=stats.prompt_tokens)
+        return ", ".join((strings.READ_ALL.format(total=stats.prompt_tokens), *images))
     parts = [strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)]
     if stats.reused_tokens:
         parts.append(strings.CACHED.format(cached=stats.reused_tokens))
@@ -207,7 +211,7 @@ def _read(stats: Stats) -> str:
         parts.append(strings.SKIPPED.format(skipped=stats.skipped_tokens))
     elif stats.kept_tokens:
         parts.append(strings.ATTENDED.format(attended=stats.kept_tokens))
-    return ", ".join(parts)
+    return ", ".join((*parts, *images))
 
 
 def _why_read(effective: Effective, reading: ReadingMap | None) -> str:

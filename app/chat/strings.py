@@ -47,7 +47,7 @@ DRAFTS = "{accepted:,} of {tested:,} drafted tokens accepted"
 NO_DRAFTS = "no drafts tested"
 MEAN = "{value:.1f} tokens per step"
 READ_ALL = "read all {total:,} tokens"
-IMAGES_READ = "{tokens:,} of them images, in {seconds}"
+IMAGES_READ = "{tokens:,} in images, computed in {seconds}"
 READ_SOME = "read {read:,} of {total:,} tokens"
 CACHED = "{cached:,} cached"
 SKIPPED = "{skipped:,} skipped"
@@ -377,6 +377,18 @@ def image_rows(rows: int, width: int, height: int) -> str:
 def image_name(number: int, count: int, name: str) -> str:
     """For assistive technology."""
     return f"Image {number} of {count}, {name}" if count > 1 else f"Image, {name}"
+
+
+def with_images(done: str, count: int) -> str:
+    """What the reading card says of its progress."""
+    return f"{done}, with {'an image' if count == 1 else f'{count:,} images'}"
+
+
+IMAGES_LEFT_HINT = "Copy each image alone and paste it, or attach its file."
+
+
+def images_left(count: int) -> str:
+    return f"The text was pasted without its {'image' if count == 1 else f'{count:,} images'}."
 
 
 def images_left_out(used: str, asked: str, reason: str) -> str:

@@ -234,6 +234,8 @@ class Transcript(QScrollArea):
     def begin_answer(self, turn_id: str, drafter: str = "") -> AnswerEntry:
         """Append an empty answer. Tooltips name `drafter` until the effective settings are known."""
         entry = AnswerEntry(turn_id, drafter)
+        if self._entries and isinstance(asked := self._entries[-1], QuestionEntry):
+            entry.reading_state.images = len(asked.message.images)
         self.add_answer(entry)
         return entry
 

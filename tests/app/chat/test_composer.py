@@ -669,3 +669,30 @@ def test_a_quote_is_a_paragraph_of_its_own_and_writing_goes_on_below(composer: C
     composer.quote(" \n")
     assert composer.text == ""
     assert [each.name for each in composer.attachments] == ["Quoted text"]
+
+
+@pytest.mark.parametrize(
+    ("html", "plain", "left"),
+    [
+        ("<p>Words <img src='a.png' width=300> and <IMG alt='b' src=b.png></p>", "Words and", 2),
+        ("<p>Words <img src='smile.png' width='20' height='20'></p>", "Words", 0),
+        ("<p>Words <img width='100%' src='wide.png'></p>", "Words", 1),
+        ("<p>No <imgs src=a> here</p>", "No", 0),
+        ("", "Notes \ufffc and \ufffc", 2),
+    ],
+)
+def test_images_between_pasted_words_are_not_dropped_unnoticed(
+    composer: Composer, html: str, plain: str, left: int
+) -> None:
+    told: list[RequestError] = []
+    composer.attach_failed.connect(told.append)
+    data = QMimeData()
+    data.setText(plain)
+    if html:
+        data.setHtml(html)
+    composer.edit.insertFromMimeData(data)
+    assert composer.text == plain
+    count = "image" if left == 1 else f"{left} images"
+    assert [error.message for error in told] == (
+        [f"The text was pasted without its {count}."] if left else []
+    )

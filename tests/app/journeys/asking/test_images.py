@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QImage
 
-from app.chat import strings
-from app.chat.image_chip import ImageChip
+from app.chat import image_chip, strings
+from app.chat.image_chip import ImageChip, decoded
 from app.chat.user_message import UserMessage
 from app.features.images.viewer import ImageViewer
+from app.session.chats.conversation import Answer, Turn
 from app.shell.window import MainWindow
-from core.events import Generate, Image
+from core.events import Generate, Image, Message, Token
 from tests.app.stage import Stage, asked, choose_in_sheet, click, drop, last, press, ready, sent, until
 
 EYES = "hub/eyes"
@@ -277,3 +280,101 @@ async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     assert (missing.is_missing, there.is_missing) == (True, False)
     assert missing.accessibleDescription() == strings.IMAGE_MISSING
     assert not dragged.exists()
+
+
+async def test_every_way_to_ask_sends_all_images_of_the_chat(stage: Stage, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    window = await stage.ready(model=EYES, folder=home)
+    composer, asking, chats = window.views.composer, window.controller.asking, window.controller.chats
+    commands = sent(window, Generate)
+
+    async def attach(name: str, colour: str) -> None:
+        before = len(chips(window))
+        composer.attach_files([picture(tmp_path / name, colour=colour)])
+        await read(window, before + 1)
+
+    async def check(way: str, count: int) -> None:
+        await until(lambda: len(commands) == count, what=way)
+        await ready(window)
+        asked_with = [[each.hash for each in m.images] for m in commands[-1].messages if m.role == "user"]
+        turns = chats.open.turns
+        assert asked_with == [[each.hash for each in turn.user.images] for turn in turns], way
+        assert any(asked_with), way
+
+    await attach("a.png", "red")
+    composer.set_text("write 40 slowly")
+    composer.submit()
+    await until(lambda: len(last(window).tokens) > 3)
+    await attach("b.png", "green")
+    await attach("c.png", "blue")
+    composer.set_text("write 3")
+    composer.submit()  # waits
+    assert [len(each.message.images) for each in chats.open.queued] == [2]
+    await until(lambda: len(commands) == 2)
+    await check("a queued message", 2)
+    assert [len(turn.user.images) for turn in chats.open.turns] == [1, 2]
+    asking.regenerate()
+    await check("regenerate", 3)
+    asking.edit()
+    composer.set_text("write 4")
+    composer.submit()
+    await check("an edited message", 4)
+    composer.set_text("write 30 slowly")
+    composer.submit()
+    await until(lambda: len(last(window).tokens) > 3)
+    asking.stop_running()
+    await ready(window)
+    asking.continue_answer()
+    await check("a continued answer", 6)
+    asking.regenerate(chats.open.turns[1].id)
+    await check("an earlier question in a new chat", 7)
+    # A draft stays with its chat, over a restart too.
+    await attach("d.png", "pink")
+    drafted, chat_id = composer.images, chats.open.id
+    window.controller.chat.start()
+    assert composer.images == ()
+    window.controller.chat.select(chat_id)
+    assert composer.images == drafted
+    window.windows.close_all()
+    window = await stage.ready(model=EYES, folder=home)
+    composer, chats, commands = window.views.composer, window.controller.chats, sent(window, Generate)
+    await until(lambda: composer.images == drafted, what="the draft is back")
+    composer.set_text("write 2")
+    composer.submit()
+    await check("after a restart", 1)
+    assert [each.hash for each in chats.open.turns[-1].user.images] == [drafted[0].hash]
+
+
+async def test_a_chat_of_many_images_opens_with_those_that_are_in_view(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    window = await stage.ready(model=EYES, folder=home)
+    archive, chats = window.controller.home.library.images, window.controller.chats
+    one = archive.keep(picture(tmp_path / "a.png"), "a.png")
+    images = [replace(one, hash=f"{number:064x}", path="", name=f"{number}.png") for number in range(1, 21)]
+    for image in images:
+        for ending in ("", ".png"):
+            shutil.copyfile(f"{archive.path(one.hash)}{ending}", f"{archive.path(image.hash)}{ending}")
+    answer = Answer((Token("r", 1, "word " * 400, "normal", 1, 0),), "finished")
+    turns = tuple(Turn(each.hash, Message("user", "What is it?", images=(each,)), answer) for each in images)
+    chats.keep(replace(chats.open, id="many", turns=turns))
+    read: list[bytes] = []
+
+    def counted(data: bytes) -> QImage:
+        read.append(data)
+        return decoded(data)
+
+    monkeypatch.setattr(image_chip, "decoded", counted)
+    window.controller.chat.select("many")
+    await until(lambda: bool(questions(window)))
+    tiles = [tile for each in questions(window) for tile in each.tiles]
+    assert tiles
+    assert not any(tile.is_missing for tile in tiles)
+    assert len(read) <= 6, "thumbnails of a chat are decoded that nobody sees"
+    transcript = window.views.transcript
+    for _ in range(2):  # there and back: each is decoded once
+        for value in (transcript.verticalScrollBar().minimum(), transcript.verticalScrollBar().maximum()):
+            transcript.verticalScrollBar().setValue(value)
+            await until(lambda: bool(questions(window)))
+    assert len(read) <= 20

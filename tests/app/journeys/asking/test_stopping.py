@@ -149,7 +149,7 @@ async def test_a_file_that_cannot_be_attached_is_told_in_its_chat(window: MainWi
     await ready(window)
     await Hand(window).ask("write 2")
     chat_id = window.controller.chats.open.id
-    window.views.composer.refuse_image()
+    window.views.composer.say_images_left(1)
     assert window.views.banner.isVisible()
     window.controller.chat.start()
     assert window.views.banner.isHidden()
