@@ -302,7 +302,7 @@ async def test_every_way_to_ask_sends_all_images_of_the_chat(stage: Stage, tmp_p
         assert any(asked_with), way
 
     await attach("a.png", "red")
-    composer.set_text("write 40 slowly")
+    composer.set_text("write 100000 slowly")
     composer.submit()
     await until(lambda: len(last(window).tokens) > 3)
     await attach("b.png", "green")
@@ -310,7 +310,9 @@ async def test_every_way_to_ask_sends_all_images_of_the_chat(stage: Stage, tmp_p
     composer.set_text("write 3")
     composer.submit()  # waits
     assert [len(each.message.images) for each in chats.open.queued] == [2]
-    await until(lambda: len(commands) == 2)
+    asking.stop_running()
+    await ready(window)
+    asking.send_queued()
     await check("a queued message", 2)
     assert [len(turn.user.images) for turn in chats.open.turns] == [1, 2]
     asking.regenerate()
