@@ -22,7 +22,7 @@ from app.chat import strings
 from app.chat.image_chip import draw_picture
 from app.chat.image_files import ImageFiles
 from app.controls.buttons import pressed_by
-from app.controls.shapes import draw_ring, draw_text, in_own_direction
+from app.controls.shapes import draw_ring, in_own_direction
 from app.richtext.canvas_menu import add_command, pop_up
 from app.theme.fonts import ui_font
 from app.theme.theme import color, theme
@@ -112,9 +112,11 @@ class ImageTile(QAbstractButton):
         painter, area = painter_on(self), area_of(self)
         draw_picture(painter, area, self._shown, ratio_of(self), _RADIUS_PX)
         if self.is_missing and area.width() > 2 * _WORDS_PX:
-            words = area.adjusted(4, area.height() / 2 + _WORDS_PX / 2, -4, 0)
-            words.setHeight(_WORDS_PX)
-            draw_text(painter, words, strings.IMAGE_MISSING, ui_font(10.5), color("text2"))
+            words = area.adjusted(8, area.height() / 2 + _WORDS_PX / 2, -8, 0)
+            painter.setFont(ui_font(10.5))
+            painter.setPen(color("text2"))
+            lines = Qt.AlignmentFlag.AlignHCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(words, int(lines), strings.IMAGE_MISSING)
         if self.is_found:
             pen = QPen(color("accent" if self._is_current else "accent_mid"), _FOUND_PX)
             painter.setPen(pen)

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.exceptions import capture_exceptions
 from pytestqt.qtbot import QtBot
@@ -696,3 +697,20 @@ def test_images_between_pasted_words_are_not_dropped_unnoticed(
     assert [error.message for error in told] == (
         [f"The text was pasted without its {count}."] if left else []
     )
+
+
+def test_a_chip_is_dragged_to_another_place_and_not_opened_by_that(composer: Composer) -> None:
+    opened: list[object] = []
+    composer.intent.connect(opened.append)
+    for name in "abc":
+        composer.attach(Attachment(f"{name}.txt", f"Text {name}"))
+    chip = composer.chips.chips[0]
+    start = chip.rect().center()
+    QTest.mousePress(chip, Qt.MouseButton.LeftButton, pos=start)
+    for _ in range(4):  # beyond its end, wherever it is by now
+        QTest.mouseMove(chip, QPoint(2 * chip.width(), start.y()))
+    QTest.mouseRelease(chip, Qt.MouseButton.LeftButton, pos=QPoint(2 * chip.width(), start.y()))
+    assert [each.name for each in composer.attachments] == ["b.txt", "c.txt", "a.txt"]
+    assert opened == []
+    QTest.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert [type(each) for each in opened] == [OpenAttachment]
