@@ -88,7 +88,7 @@ class ModelDetail(PanelBeside):
             self._ask(False)
         self._entry, self._row_id = None, row.id if row else ""
         self.title.setText(row.title if row else strings.NOTHING_CHOSEN)
-        parts = (row.family, row.detail, row.purpose, row.memory, row.drafts) if row else ()
+        parts = (row.family, row.detail, row.purpose, row.sees, row.memory, row.drafts) if row else ()
         self.summary.setText(". ".join(filter(None, parts)))
         self.problem.setText(row.problem if row else "")
         self.problem.setVisible(bool(row and row.problem))

@@ -41,7 +41,8 @@ class FitFacts(Struct, frozen=True):
 class ModelRow(Struct, frozen=True):
     """A model, a download, or what the text of the search stands for; without an id the title of a group.
 
-    `bar` is the memory fit or the share of the download that arrived. `commands` have buttons in the row, and
+    `sees` are words for a model that sees images. `bar` is the memory fit or the share of the download that
+    arrived. `commands` have buttons in the row, and
     the first is that of a double click. Rows with commands have no `status`.
     """
 
@@ -57,6 +58,7 @@ class ModelRow(Struct, frozen=True):
     status: str = ""
     problem: str = ""
     commands: tuple[Command, ...] = ()
+    sees: str = ""
 
     @property
     def note(self) -> str:
@@ -66,7 +68,7 @@ class ModelRow(Struct, frozen=True):
     @property
     def below(self) -> str:
         """The lines below the title."""
-        return "\n".join(filter(None, (self.detail, self.purpose)))
+        return "\n".join(filter(None, (self.detail, self.purpose, self.sees)))
 
     @property
     def tip(self) -> str:
@@ -75,8 +77,8 @@ class ModelRow(Struct, frozen=True):
     @property
     def spoken(self) -> str:
         """The row as one line for screen readers."""
-        parts = (self.title, self.detail, self.purpose, self.family, self.memory, self.note, self.status)
-        return ", ".join(filter(None, parts))
+        model = (self.title, self.detail, self.purpose, self.sees, self.family)
+        return ", ".join(filter(None, (*model, self.memory, self.note, self.status)))
 
 
 class DraftFacts(Struct, frozen=True):
@@ -188,13 +190,8 @@ def _on_the_hub(state: ModelsState, wanted: str) -> list[ModelRow]:
         ModelRow(
             each.model,
             each.model,
-            strings.joined(
-                (
-                    strings.downloads(each.downloads),
-                    strings.SEES if each.sees else "",
-                    strings.GATED if each.gated else "",
-                )
-            ),
+            strings.joined((strings.downloads(each.downloads), strings.GATED if each.gated else "")),
+            sees=strings.SEES if each.sees else "",
             commands=("get",),
         )
         for each in found
@@ -311,18 +308,12 @@ def _row(entry: ModelEntry, name: str, color: str, fit: FitFacts | None, last: s
     return ModelRow(
         entry.reference,
         name,
-        strings.joined(
-            (
-                strings.bits(entry.bits, entry.dtype),
-                strings.size(entry.disk_bytes),
-                last,
-                strings.SEES if entry.sees else "",
-            )
-        ),
+        strings.joined((strings.bits(entry.bits, entry.dtype), strings.size(entry.disk_bytes), last)),
         entry.family_name,
         color,
         f"{strings.FIT_WORDS[fit.fit]}, {fit.text}" if fit else unknown,
         fit,
+        sees=strings.SEES if entry.sees else "",
     )
 
 

@@ -22,7 +22,7 @@ ON_MACHINE = f"On {MACHINE}"
 DOWNLOADS = "Downloads"
 SEARCH_GROUP = "Search"
 ASKING = "Asking the hub…"
-SEES = "sees images"
+SEES = "Sees images"
 GATED = "its owner asks you to accept terms first"
 ON_DISK = "A folder on this machine. Its name is sent nowhere."
 NOT_ASKED = "Only the name is sent when you search"
@@ -110,7 +110,7 @@ def offer_title(name: str) -> str:
 
 
 def offer_text(what: str, size_bytes: int, *, sees: bool) -> str:
-    also = f" It {SEES}." if sees else ""
+    also = f" {SEES}." if sees else ""
     return (
         f"The best model for the memory of {MACHINE}: good at {what}.{also} It is a download of"
         f" {size(size_bytes)}, about {download_time(size_bytes)}. The small starter shows how everything"
@@ -204,7 +204,7 @@ def on_disk(
 ) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
     if sees:
-        said = f"{said} It {SEES}."
+        said = f"{said} {SEES}."
     if not has_template:
         said = f"{said} No chat template: the model reads texts without roles."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said

@@ -153,14 +153,15 @@ def test_models_that_see_are_marked_and_their_eyes_take_memory_from_the_first_im
     assert len({(part.color, part.label) for part in with_draft if part.color == "series_purple"}) == 1
     # A text alone needs no eyes: the fit is the same.
     assert rows(state(seeing), 4096)[1].memory == rows(state(LARGE), 4096)[1].memory
-    told = [row.detail for row in rows(state(seeing, SMALL), 4096) if row.id]
-    assert [strings.SEES in each for each in told] == [True, False]
+    # A line of its own, which no column is too narrow for.
+    told = [row.below.split("\n")[-1] for row in rows(state(seeing, SMALL), 4096) if row.id]
+    assert told == [strings.SEES, "4-bit · 0.5 GB · 8,192 context"]
     assert strings.SEES in rows(state(seeing), 4096)[1].spoken
     found = (HubModel("owner/a", 3, sees=True), HubModel("owner/b", 3))
-    told = [row.detail for row in rows(state(asked="owner", found=found), 4096, "owner") if row.id]
-    assert told == [f"downloaded 3 times · {strings.SEES}", "downloaded 3 times"]
-    (offered,) = suggestions(state(limit_gib=16, suggested=(seeing,)), 4096)
-    assert strings.SEES in offered.detail
+    told = [row.below for row in rows(state(asked="owner", found=found), 4096, "owner") if row.id]
+    assert told == [f"downloaded 3 times\n{strings.SEES}", "downloaded 3 times"]
+    (offered,) = suggestions(state(limit_gib=16, suggested=(replace(seeing, good_at="tests"),)), 4096)
+    assert offered.below.endswith(f"\nTests\n{strings.SEES}")
 
 
 @pytest.mark.parametrize(
