@@ -49,7 +49,7 @@ from app.controls.buttons import IconButton, on_click
 from app.controls.sheets import choose_folder, open_files
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
-from app.session.chats.conversation import message_text
+from app.session.chats.conversation import message_text, without_pages
 from app.theme.measures import (
     STRETCH,
     column_of,
@@ -188,14 +188,20 @@ class Composer(QWidget):
         """Whether nothing is written or attached, and no file is being read."""
         return not (self.text or self.attachments or self.chips.files or self.chips.image_chips)
 
+    def set_sees(self, sees: bool) -> None:
+        """Accept PDFs of scanned pages alone, or refuse them because the model does not see."""
+        self._intake.reader.takes_scans = sees
+
     def set_message(self, message: Message, sources: Sequence[Source] = ()) -> None:
-        """Replace the draft by `message` and `sources`, which are read."""
+        """Replace the draft by `message` and `sources`, which are read. Images of documents' pages are left
+        out: they are chosen when it is sent.
+        """
         self._intake.cancel()
         self._over_tokens, self._fit = 0, ("", ())
         self.chips.clear()
         for attachment in message.attachments:
             self.chips.add(attachment)
-        for image in message.images:
+        for image in without_pages(message).images:
             self.chips.add_image(image)
         self.edit.set_text(message.content)
         self.attach_files(sources)

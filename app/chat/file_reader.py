@@ -107,8 +107,9 @@ class FolderReading(Reading):
 
     unreadable = staticmethod(document_strings.folder_unreadable)
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: Limits, *, scans: bool) -> None:
         super().__init__(path, limits, strings.READING_FOLDER)
+        self._scans = scans
         self.path = path
         self.skipped: tuple[Skipped, ...] = ()
         self.guesses: dict[int, tuple[Path, Guess]] = {}
@@ -146,7 +147,7 @@ class FolderReading(Reading):
     def _document(self, file: Path) -> Document:
         document = quick_document(file)
         if document is None:
-            reading = self.document = DocumentReading(file, self._limits)
+            reading = self.document = DocumentReading(file, self._limits, scans=self._scans)
             if self._stopped:
                 raise StoppedError
             document = reading.run()
@@ -156,11 +157,12 @@ class FolderReading(Reading):
 class AttachmentReading(Reading):
     """Reads one file. `guess` is the encoding with alternatives: `chosen`, or one that is uncertain."""
 
-    def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None) -> None:
+    def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None, *, scans: bool) -> None:
         super().__init__(path, limits, strings.READING_FILE)
         self.path = path
         self.guess = chosen
-        self._reading = DocumentReading(path, limits, encoding=chosen.encoding if chosen else "")
+        encoding = chosen.encoding if chosen else ""
+        self._reading = DocumentReading(path, limits, encoding=encoding, scans=scans)
         self.document = self._reading
 
     def _read(self) -> None:
@@ -197,7 +199,10 @@ _Some = TypeVar("_Some", bound=Reading)
 
 
 class FileReader(QObject):
-    """Lives on the window's thread. `progressed` and `finished` get the current reading."""
+    """Lives on the window's thread. `progressed` and `finished` get the current reading.
+
+    Without `takes_scans` PDFs of scanned pages alone are refused.
+    """
 
     def __init__(
         self,
@@ -209,6 +214,7 @@ class FileReader(QObject):
         self._progressed = progressed
         self._finished = finished
         self.limits = Limits()
+        self.takes_scans = False
         self._waiting: deque[Reading] = deque()
         self._current: Reading | None = None
         self._thread: threading.Thread | None = None
@@ -222,7 +228,7 @@ class FileReader(QObject):
 
     def read(self, path: Path, chosen: Guess | None = None) -> AttachmentReading:
         """Read `path` after those before it, in the `chosen` encoding."""
-        return self._add(AttachmentReading(path, self.limits, chosen))
+        return self._add(AttachmentReading(path, self.limits, chosen, scans=self.takes_scans))
 
     def read_image(self, source: Source, archive: ImageArchive) -> ImageFileReading:
         """Keep an image in `archive`, after the files before it."""
@@ -230,7 +236,7 @@ class FileReader(QObject):
 
     def read_folder(self, path: Path) -> FolderReading:
         """Read all files in `path` after those before it."""
-        return self._add(FolderReading(path, self.limits))
+        return self._add(FolderReading(path, self.limits, scans=self.takes_scans))
 
     def cancel(self, reading: Reading) -> None:
         """Stop `reading`; it is not reported any more."""

@@ -444,6 +444,7 @@ HELD_BY = {
 }
 HELD_SINCE_START = "On hold since the last start. “Send Now” continues."
 HELD_DELETED = "On hold: chat was deleted. “Send Now” continues."
+HELD_PAGES = "On hold: reading its pages as images was canceled. “Send Now” continues."
 HELD_UNSEEN = "On hold: the model cannot see the image of the next message."
 EDIT_QUEUED = "Edit"
 QUEUE_NAME = "Waiting messages"

@@ -353,7 +353,7 @@ class AnswerController(QObject):
 
     def _is_back(self, message: Message) -> bool:
         """Whether the composer holds the sent message."""
-        return self._views.composer.message() == message
+        return uncounted(self._views.composer.message()) == uncounted(message)
 
     def _is_shown(self) -> bool:
         return self._running is not None and self._running.chat_id == self._chats.open.id

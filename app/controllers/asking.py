@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer
@@ -43,6 +44,7 @@ from app.controllers.answering import AnswerController, Running
 from app.controllers.app import App
 from app.controllers.chat import ChatController
 from app.controllers.page import ChatPage
+from app.controllers.scanned_pages import ScannedPages
 from app.panels.groups import described
 from app.panels.strings import STOP_GENERATING
 from app.session.chats.answers import Edit
@@ -53,6 +55,7 @@ from app.session.chats.conversation import (
     QueuedMessage,
     Turn,
     merged,
+    uncounted,
 )
 from app.session.chats.presets import differences
 from app.session.status import why_unseen
@@ -98,6 +101,7 @@ class AskController(QObject):
         self._held: dict[str, str] = {}  # by chat, why its queue does not go on
         self._asked_in = ""  # the chat of the running answer
         self._refused = ""  # the reason in the notice why something was not possible
+        self._pages = ScannedPages(app, self)
         page.chat_shown.connect(self._on_chat_shown)
         chat.listing.listed.connect(self._hold_deleted)
         answering.answer_finished.connect(self._on_answer_finished)
@@ -188,16 +192,39 @@ class AskController(QObject):
         if not self._may_ask(message):
             return
         self._views.transcript.save_edit()
+        settings = self._views.inspector.settings
         if edited := self.edited:
-            self.cancel_edit()
-            self._ask_again(edited, message)
+            chat = self._chats.open
+            again = partial(self._submit_edit, chat.id, edited, message)
+            if complete := self._pages.complete(chat.messages_until(edited), message, settings, again):
+                self.cancel_edit()
+                self._ask_again(edited, complete)
             return
         if self._awaited():
             self.queue(message)
             return
-        turn_id, chat = self._chats.new_turn_id(), self._chats.open
-        asked = chat.ask(turn_id, message, self._chats.now()).with_draft(NOTHING_WRITTEN)
+        chat = self._chats.open
+        complete = self._pages.complete(chat.messages_until(), message, settings, None)
+        if complete is None:  # it waits at the head of the queue while its pages are drawn
+            self._chats.keep(chat.with_queued((QueuedMessage(message, chat.overrides), *chat.queued)))
+            self._chats.keep(self._chats.open.with_draft(NOTHING_WRITTEN))
+            self._views.composer.clear()
+            self._ask_queued(self._chats.open)
+            return
+        turn_id = self._chats.new_turn_id()
+        asked = chat.ask(turn_id, complete, self._chats.now()).with_draft(NOTHING_WRITTEN)
         self._ask(asked, Running(chat.id, turn_id))
+
+    def _submit_edit(self, chat_id: str, turn_id: str, message: Message, drawn: bool) -> None:
+        """Send an edited message whose pages are drawn, unless the person has gone on."""
+        is_here = chat_id == self._chats.open.id and turn_id == self.edited
+        written = self._views.composer.message()
+        if drawn and is_here and uncounted(written) == uncounted(message):
+            self.submit(written)
+
+    def close(self) -> None:
+        """End what draws pages."""
+        self._pages.close()
 
     def queue(self, message: Message) -> None:
         """Send `message` in the open chat as soon as that is possible. It is saved at once.
@@ -266,9 +293,22 @@ class AskController(QObject):
         An earlier one continues in a new chat, so that the later turns are not lost. `settings` are the
         current ones if None.
         """
-        turns = self._chats.open.turns
-        if turns and self._may_ask(self._chats.open.turn(turn_id or turns[-1].id).user):
-            self._ask_again(self._end_edits(turn_id), None, settings)
+        chat = self._chats.open
+        if not chat.turns:
+            return
+        asked = chat.turn(turn_id or chat.turns[-1].id)
+        if not self._may_ask(asked.user):
+            return
+        again = partial(self._regenerate_drawn, chat.id, asked.id, settings)
+        with_settings = settings or self._views.inspector.settings
+        if complete := self._pages.complete(chat.messages_until(asked.id), asked.user, with_settings, again):
+            changed = None if complete == asked.user else complete
+            self._ask_again(self._end_edits(turn_id), changed, settings)
+
+    def _regenerate_drawn(self, chat_id: str, turn_id: str, settings: Settings | None, drawn: bool) -> None:
+        """Answer a question again whose pages are drawn, unless another chat is open."""
+        if drawn and chat_id == self._chats.open.id and self._chats.open.has(turn_id):
+            self.regenerate(turn_id, settings)
 
     def continue_answer(self) -> None:
         """Continue the last answer where it was stopped, with the settings that it was begun with; with the
@@ -573,10 +613,22 @@ class AskController(QObject):
 
     def _ask_queued(self, chat: Conversation) -> None:
         turn_id, next_one = self._chats.new_turn_id(), chat.queued[0]
-        asked = chat.ask(turn_id, next_one.message, self._chats.now()).with_queued(chat.queued[1:])
         settings = self._settings_of(chat, next_one)
-        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), settings)
+        after = partial(self._pages_drawn, chat.id)
+        message = self._pages.complete(chat.messages_until(), next_one.message, settings, after)
+        if message is not None:
+            asked = chat.ask(turn_id, message, self._chats.now()).with_queued(chat.queued[1:])
+            self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), settings)
         self._show_queue()
+
+    def _pages_drawn(self, chat_id: str, drawn: bool) -> None:
+        """The pages of a queued message are drawn; if that was stopped, it is held."""
+        if drawn:
+            self._flowing.add(chat_id)
+        else:
+            self._hold(chat_id, texts.HELD_PAGES)
+        self._show_queue()
+        self._send_next_soon()
 
     def _settings_of(self, chat: Conversation, queued: QueuedMessage) -> Settings:
         return self._chat.settings.of(chat.with_overrides(queued.overrides))

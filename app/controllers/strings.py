@@ -132,6 +132,8 @@ VARY_ANSWER = "Answer Differently"
 MESSAGE_DELETED = "The question and its answer were deleted."
 DELETE_LATER = "A question can be deleted when the current answer is complete."
 EDIT_UNDONE = "The answer is as it was before the edit."
+DRAWING_PAGES = "Pages without text are drawn as images, then the message is sent."
+CANCEL_DRAWING = "Cancel"
 SEND_EDIT_LATER = "An edited message cannot be queued. Send it when the model is ready for it."
 EDIT_LATER = "An answer can be edited when the current one is complete."
 EDIT_MESSAGE_LATER = "A message can be edited when the current answer is complete."
@@ -210,3 +212,7 @@ def moved(title: str, project: str) -> str:
 
 def branch_title(title: str, number: int) -> str:
     return f"{title} ({number})"
+
+
+def pages_undrawn(name: str, why: str) -> str:
+    return f"Pages of “{name}” cannot be shown to the model: {why}."

@@ -139,7 +139,11 @@ def recognised(family_name: str) -> str:
 
 
 def why_unseen(info: ModelInfo | None, message: Message) -> str:
-    """Why the loaded model cannot answer `message` because of its images; empty if it can, or without one."""
-    if info is None or info.sees or not message.images:
+    """Why the loaded model cannot answer `message` because of its images; empty if it can, or without one.
+
+    Pages of documents do not count: they are sent to models that see only.
+    """
+    count = sum(not image.page for image in message.images)
+    if info is None or info.sees or not count:
         return ""
-    return strings.cannot_see(info.name, len(message.images), info.why_unseeing or strings.NO_EYES)
+    return strings.cannot_see(info.name, count, info.why_unseeing or strings.NO_EYES)

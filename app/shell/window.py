@@ -295,6 +295,7 @@ class MainWindow(QMainWindow):
         except Exception as error:
             _report(error)
         controller.images.close()
+        controller.asking.close()
         self._closed.set()
         self.close()
 

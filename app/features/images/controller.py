@@ -52,6 +52,7 @@ class ImagesController(QObject):
     def refresh(self) -> None:
         """Show what the loaded model does not see."""
         info, composer = self._app.link.info, self._app.views.composer
+        composer.set_sees(info is None or info.sees)
         self._say_left_out(info)
         why = why_unseen(info, composer.draft)
         if not why:

@@ -149,9 +149,16 @@ def attached_names(message: Message) -> list[str]:
 
 
 def uncounted(message: Message) -> Message:
-    """`message` without the tokens of its documents, which may be counted at any time."""
+    """`message` as its author made it: without the tokens of its documents, which may be counted at any time,
+    and without images of their pages, which are chosen when it is sent.
+    """
     attachments = tuple(replace(each, tokens=0) for each in message.attachments)
-    return replace(message, attachments=attachments)
+    return replace(without_pages(message), attachments=attachments)
+
+
+def without_pages(message: Message) -> Message:
+    """`message` without images of its documents' pages."""
+    return replace(message, images=tuple(each for each in message.images if not each.page))
 
 
 class Version(Struct, frozen=True):
@@ -485,6 +492,11 @@ class Conversation(Struct, frozen=True):
         asked = replace(turns[-1], answer=Answer())
         return self.with_turns((*turns[:-1], asked)).messages_for_request()
 
+    def messages_until(self, turn_id: str = "") -> tuple[Message, ...]:
+        """Returns the messages before the question of that turn; all, if it is empty."""
+        turns = self.upto(turn_id)[:-1] if turn_id else self.turns
+        return self.with_turns(turns).messages_for_request()
+
     def messages_for_request(self) -> tuple[Message, ...]:
         """Returns the messages of the next request: all questions and answers in turn.
 
@@ -553,7 +565,8 @@ def _renumbered(turn: Turn, number: Callable[[int], int | None]) -> Turn:
 def merged(messages: Sequence[Message]) -> Message:
     """Joins several user messages into one, in order, with each document and each image once."""
     joined = reduce(_join, messages)
-    once = {each.text: each for each in reversed(joined.attachments)}
+    # Scans of as many pages have the same text: marks.
+    once = {(each.text, each.scans and each.scans.hash): each for each in reversed(joined.attachments)}
     images = {each.hash: each for each in reversed(joined.images)}
     return replace(
         joined, attachments=tuple(reversed(once.values())), images=tuple(reversed(images.values()))
