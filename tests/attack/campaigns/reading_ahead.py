@@ -166,8 +166,6 @@ class Walk:
     def _switch(self) -> str:
         self._model = self._rng.randrange(len(self._models))
         self._engine.use(self._models[self._model])
-        if not self._sees and any(turn.images for turn in self._turns):
-            self._new_chat()
         return ""
 
     def _quit(self) -> str:
