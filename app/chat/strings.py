@@ -434,6 +434,7 @@ SEND_NOW = "Send Now"
 QUEUED = "Sent after this answer"
 QUEUED_FOR_MODEL = "Sent as soon as the model is ready"
 QUEUED_FOR_OTHERS = "Sent as soon as the model is free"
+QUEUED_FOR_PAGES = "Sent as soon as its pages are drawn"
 QUEUED_FOR_EDIT = "Sent after you send or cancel the edit"
 # Why a queue is on hold, by the status of the last answer; empty: it was withdrawn.
 HELD_BY = {

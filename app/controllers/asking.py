@@ -616,7 +616,9 @@ class AskController(QObject):
         settings = self._settings_of(chat, next_one)
         after = partial(self._pages_drawn, chat.id)
         message = self._pages.complete(chat.messages_until(), next_one.message, settings, after)
-        if message is not None:
+        if message is None:
+            self._flowing.add(chat.id)
+        else:
             asked = chat.ask(turn_id, message, self._chats.now()).with_queued(chat.queued[1:])
             self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), settings)
         self._show_queue()
@@ -641,6 +643,7 @@ class AskController(QObject):
         when = texts.QUEUED if self.answers_here else texts.QUEUED_FOR_OTHERS
         when = texts.queued_for(awaited) if awaited else texts.QUEUED_FOR_MODEL if loads else when
         when = texts.QUEUED_FOR_EDIT if self.edited and self._ready else when
+        when = texts.QUEUED_FOR_PAGES if self._pages.busy and self._ready else when
         self._views.queue_list.show_messages(
             [each.message for each in chat.queued],
             self._held.get(chat.id, texts.HELD_SINCE_START) if held else when,

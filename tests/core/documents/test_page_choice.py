@@ -148,7 +148,7 @@ def test_a_text_that_writes_marks_chooses_nothing_that_is_not_there() -> None:
     assert numbers([asking("harbor on page 77?", scan)]) == [2, 3]
 
 
-def test_long_documents_are_compared_near_their_pages_only() -> None:
+def test_a_match_far_from_a_page_counts_less_than_one_beside_another() -> None:
     far = "harbor " * 3 + long("far", 40_000)
     pages = [far, "", long("harbor"), ""]
     assert numbers([asking("harbor?", document(pages))], 1) == [2]

@@ -209,6 +209,8 @@ def test_a_picture_that_unpacks_to_a_billion_pixels_is_bounded(tmp_path: Path) -
         ("import os; os.abort()", "its reader was aborted, usually because it needs more than 1,074 MB"),
         ("print('nonsense', flush=True)", "malformed"),
         ("pass", "the page is damaged"),
+        # One that exceeds the memory tells its page and ends.
+        ("""print('{"page": 2, "problem": "too large"}', flush=True)""", "too large"),
     ],
 )
 def test_however_the_process_ends_each_page_has_an_answer(code: str, why: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from app.chat.strings import HELD_PAGES, QUEUED_FOR_PAGES
 from app.controllers import strings
 from app.shell.window import MainWindow
 from core.events import Generate, Image
@@ -48,6 +49,7 @@ async def test_pages_near_the_question_are_sent_kept_and_not_sent_again(stage: S
     assert composer.is_empty
     assert [each.message.content for each in chats.open.queued] == ["write 20 words, bridge"]
     assert window.views.notice_bar.text == strings.DRAWING_PAGES
+    assert window.views.queue_list.text == QUEUED_FOR_PAGES
     composer.set_text("typed meanwhile")
     await until(lambda: bool(commands), what="the message is sent")
     await ready(window)
@@ -158,6 +160,7 @@ async def test_drawing_is_canceled_and_the_message_waits(stage: Stage, tmp_path:
     assert queued.message.content == "write 2"
     assert commands == []
     assert notice.text != strings.DRAWING_PAGES
+    assert window.views.queue_list.text == HELD_PAGES
     window.controller.asking.send_queued()
     await until(lambda: bool(commands), what="the message is sent")
     await ready(window)
