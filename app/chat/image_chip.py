@@ -27,7 +27,7 @@ from app.chat.attachment_chip import RemovableChip
 from app.chat.file_reader import Source
 from app.controls.shapes import draw_box, in_own_direction
 from app.richtext.canvas_menu import pop_up
-from app.session.images import ImageArchive
+from app.session.images import ImageSource
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
 from app.theme.theme import color
@@ -55,7 +55,7 @@ def decoded(png: bytes) -> QImage:
     return QImage.fromData(png, "PNG")  # type: ignore[arg-type]  # PySide takes no bytes, as it declares
 
 
-def picture(image: Image, archive: ImageArchive | None) -> QPixmap | None:
+def picture(image: Image, archive: ImageSource | None) -> QPixmap | None:
     """The thumbnail, which the process that reads images has made; None if the image is missing."""
     if archive is None or not archive.is_kept(image.hash):
         return None

@@ -22,7 +22,7 @@ from app.chat import strings
 from app.chat.image_chip import decoded, picture
 from app.controls.sheets import first_folder, save_file
 from app.richtext.canvas_menu import text_data
-from app.session.images import ImageArchive
+from app.session.images import ImageSource
 from core.documents import strings as document_strings
 from core.documents.client import ImageReading
 from core.errors import RequestError, reason_of
@@ -43,7 +43,7 @@ class ImageFiles(QObject):
     failed = Signal(object)  # RequestError
     _read = Signal(object, object)  # the reading, and its QImage or RequestError
 
-    def __init__(self, archive: ImageArchive, parent: QObject | None = None) -> None:
+    def __init__(self, archive: ImageSource, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.archive = archive
         self._waiting: dict[ImageReading, tuple[threading.Thread, Got]] = {}

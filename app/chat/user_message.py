@@ -232,7 +232,10 @@ class UserMessage(QWidget):
         self.edit_button.setVisible(bool(message.content or message.images))
 
     def offer_copy_only(self) -> None:
-        """Offer Copy only, for messages of API clients."""
+        """Offer Copy only, for messages of API clients, whose images are only shown."""
+        for tile in self.tiles:
+            tile.setEnabled(False)
+            tile.unsetCursor()
         self.edit_button.hide()
         self.delete_button.hide()
         self.body.can_delete = False

@@ -30,7 +30,23 @@ class Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
-class ImageArchive(Protocol):
+class ImageSource(Protocol):
+    """Files of images that the window can show. Any thread."""
+
+    def path(self, hash: str) -> Path:
+        """Returns where the image is, or would be."""
+        ...
+
+    def is_kept(self, hash: str) -> bool:
+        """Whether the image can be shown."""
+        ...
+
+    def thumbnail(self, hash: str) -> bytes | None:
+        """Returns a PNG of at most 320 x 320 pixels; None if it is missing."""
+        ...
+
+
+class ImageArchive(ImageSource, Protocol):
     """The storage of images, each once: `app.store.images.ImageFolder`. Any thread."""
 
     def keep(
@@ -44,18 +60,6 @@ class ImageArchive(Protocol):
         Blocks while a child process reads it; `started` gets the reading, to stop it. Raises `RequestError`,
         `StoppedError`.
         """
-        ...
-
-    def path(self, hash: str) -> Path:
-        """Returns where the image is, or would be."""
-        ...
-
-    def is_kept(self, hash: str) -> bool:
-        """Whether the image's file exists."""
-        ...
-
-    def thumbnail(self, hash: str) -> bytes | None:
-        """Returns a PNG of at most 320 x 320 pixels; None if it is missing."""
         ...
 
     def listed(self) -> Sequence[KeptImage]:

@@ -13,11 +13,13 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 
 from app.chat.entry import AnswerEntry, answer_entry
+from app.chat.image_files import ImageFiles
 from app.chat.reading_state import now_s
 from app.controllers.answering import TokenBatches
 from app.controls.buttons import on_click
 from app.features.server import strings
 from app.features.server.conversation import turns_of
+from app.features.server.pictures import ServedPictures
 from app.features.server.rows import rows_of
 from app.features.server.server import ServerController, ServerState, WorkerSharing
 from app.features.server.window import ServerWindow
@@ -54,7 +56,11 @@ class ServerPage(QObject):
         self._soon.timeout.connect(self._show_rows)
         stop_listening = self._requests.listen(self)
         window.destroyed.connect(lambda: stop_listening())
-        window.list.row_selected.connect(self._open)
+        self._pictures = pictures = ServedPictures(self)
+        window.transcript.images = ImageFiles(pictures, self)
+        pictures.changed.connect(self._show_again)
+        window.destroyed.connect(lambda: pictures.stop())
+        window.list.row_selected.connect(lambda request: self._open(request))
         panel = window.panel
         on_click(
             (window.clear, self._clear), (panel.copy_key, self._copy_key), (panel.new_key, self._renew_key)
@@ -137,7 +143,11 @@ class ServerPage(QObject):
         self._requests.clear()
         self._show_rows()
 
-    def _open(self, request: str) -> None:
+    def _show_again(self) -> None:
+        """Show the opened request with the pictures that were made meanwhile."""
+        self._open(self._opened, opens=False)
+
+    def _open(self, request: str, *, opens: bool = True) -> None:
         self._batches.end(write=False)
         self._opened = request
         record, asked = self._requests.of(request), self._requests.asked(request)
@@ -145,12 +155,17 @@ class ServerPage(QObject):
         # Vectors have no answer that the transcript could show.
         self._over = record is None or record.is_over or record.embeds
         if record is None or asked is None:
+            self._pictures.read([])
             transcript.clear()
             self._window.show_answer(record is None, _why_gone(record) if record else "")
             return
         self._window.show_answer(True)
         answer = _answer(record, self._requests.events(request))
-        turns = turns_of(asked, answer, datetime.fromtimestamp(record.came_s))
+        if opens:
+            images = [image for message in asked.messages for image in message.images]
+            self._pictures.read([] if self._over else images)
+        came = datetime.fromtimestamp(record.came_s)
+        turns = turns_of(asked, answer, came, self._pictures.is_kept)
         entry = answer_entry(turns[-1], asked.settings.drafting.drafter)
         if not self._over:
             _read_again(entry, self._requests.events(request))

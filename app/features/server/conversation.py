@@ -6,7 +6,7 @@ Messages between two answers are one question. The last question has the request
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import groupby
 
@@ -18,10 +18,16 @@ from core.events import TYPED, Generate, Image, Message, Token, ToolCall
 _BACKTICKS = re.compile("`+")
 
 
-def turns_of(asked: Generate, answer: Answer, came: datetime) -> tuple[Turn, ...]:
+def turns_of(
+    asked: Generate,
+    answer: Answer,
+    came: datetime,
+    has_picture: Callable[[str], bool] = lambda hash: False,
+) -> tuple[Turn, ...]:
     """The turns of a request. The last one has its id, and `answer`.
 
-    Texts of the system, of tools, and of an answer that the client began are marked as such.
+    Texts of the system, of tools, and of an answer that the client began are marked as such. All images are
+    named; those with a picture, by their hashes, are shown as well.
     """
     names = {call.id: call.name for message in asked.messages for call in message.tool_calls}
     runs = [list(each) for _, each in groupby(asked.messages, lambda each: each.role == "assistant")]
@@ -37,7 +43,7 @@ def turns_of(asked: Generate, answer: Answer, came: datetime) -> tuple[Turn, ...
         turns.append(
             Turn(
                 asked.request if is_last else f"{asked.request} {number}",
-                _question(messages, names, tools),
+                _question(messages, names, tools, has_picture),
                 answer if is_last else _earlier(answers[number]),
                 came if is_last else None,
             )
@@ -45,7 +51,9 @@ def turns_of(asked: Generate, answer: Answer, came: datetime) -> tuple[Turn, ...
     return tuple(turns)
 
 
-def _question(messages: list[Message], names: dict[str, str], tools: str) -> Message:
+def _question(
+    messages: list[Message], names: dict[str, str], tools: str, has_picture: Callable[[str], bool]
+) -> Message:
     parts = [tools] if tools else []
     for message in messages:
         if message.role == "tool":
@@ -55,7 +63,7 @@ def _question(messages: list[Message], names: dict[str, str], tools: str) -> Mes
         parts += _texts(message)
         parts += map(_image_line, message.images)
     attachments = tuple(each for message in messages for each in message.attachments)
-    images = tuple(each for message in messages for each in message.images)
+    images = tuple(each for message in messages for each in message.images if has_picture(each.hash))
     return Message("user", "\n\n".join(parts), attachments, images=images)
 
 

@@ -112,7 +112,8 @@ def test_an_agents_request_is_shown_as_its_conversation(qtbot: QtBot) -> None:
         ),
         tools=(Tool("look"), Tool("write")),
     )
-    turns = turns_of(asked, Answer(), CAME)
+    assert [turn.user.images for turn in turns_of(asked, Answer(), CAME)] == [(), ()]  # named, not shown
+    turns = turns_of(asked, Answer(), CAME, lambda hash: True)
     assert [turn.user.images for turn in turns] == [images[:1], images[1:]]
     view = Transcript(read_only=True)
     qtbot.addWidget(view)

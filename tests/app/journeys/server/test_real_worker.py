@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 from pathlib import Path
 
+from app.chat.image_tile import ImageTile
+from app.chat.user_message import UserMessage
+from app.features.server import strings
 from app.session.turn.link_state import Phase
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.stage import Stage, answering, last, ready, until
+from tests.core.seeing import image, write_seeing_model
 
 SETTINGS = assign_all(Settings(), [("sampling.max_tokens", 400), ("prefill.mode", "off")])
 
@@ -42,3 +47,43 @@ async def test_a_client_asks_while_the_chat_answers_and_the_worker_is_killed(
     assert again.text == alone.text
     assert window.worker.pid != pid
     assert window.controller.link.phase is Phase.READY
+
+
+async def test_images_of_a_request_are_seen_while_it_runs_and_named_afterwards(
+    stage: Stage, tmp_path: Path
+) -> None:
+    write_seeing_model(tmp_path / "eyes")
+    window = await stage.ready(command=worker_command(), model=str(tmp_path / "eyes"))
+    base = await switch_on(window)
+    page = window.windows.show("server")
+    drawn = image(tmp_path, 3, 64, 48)
+    url = f"data:image/png;base64,{base64.b64encode(Path(drawn.path).read_bytes()).decode()}"
+    content = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]
+    fields = {"messages": [{"role": "user", "content": content}], "temperature": 0, "logit_bias": {"0": -100}}
+    running = Asked(base, "", tokens=1900, drafter="off", **fields)
+
+    def tiles() -> list[ImageTile]:
+        return page.transcript.findChildren(ImageTile)
+
+    await until(lambda: bool(tiles()), what="no picture")
+    (tile,) = tiles()
+    assert not tile.is_missing
+    assert tile.image.hash == drawn.hash
+    assert not tile.isEnabled()  # it is only shown
+    assert page.list.rows[0].level == "live"
+    answer = page.transcript.answer(page.list.selected)
+    await until(lambda: len(answer.body.table) > 5, what="the answer does not go on")
+    await running.leave()
+    await until(lambda: page.list.rows[0].over)
+    folder = Path(tile.image.path).parent
+    await until(lambda: not folder.exists(), what="the server kept the image")
+    # Another request, and back: the file is gone, and the words say so.
+    await Asked(base, "hello", tokens=2).whole()
+    await until(lambda: len(page.list.rows) == 2)
+    first, second = page.list.rows[1].id, page.list.rows[0].id
+    for request in (second, first):
+        page.list.select(request)
+    await until(lambda: not tiles())
+    (message,) = page.transcript.findChildren(UserMessage)
+    line = strings.image("image-1.png", 64, 48, "")
+    assert message.body.accessibleDescription() == f"What is it?\n\n{line}"
