@@ -110,12 +110,13 @@ def offer_title(name: str) -> str:
 
 
 def offer_text(what: str, size_bytes: int, *, sees: bool) -> str:
-    also = f" {SEES}." if sees else ""
-    return (
-        f"The best model for the memory of {MACHINE}: good at {what}.{also} It is a download of"
-        f" {size(size_bytes)}, about {download_time(size_bytes)}. The small starter shows how everything"
-        " works, but its answers are often wrong."
+    sentences = (
+        f"The best model for the memory of {MACHINE}: good at {what}.",
+        f"{SEES}." if sees else "",
+        f"It is a download of {size(size_bytes)}, about {download_time(size_bytes)}.",
+        "The small starter shows how everything works, but its answers are often wrong.",
     )
+    return " ".join(filter(None, sentences))
 
 
 def fetching_title(name: str) -> str:

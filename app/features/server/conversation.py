@@ -39,7 +39,7 @@ def turns_of(
     turns = []
     for number, messages in enumerate(questions):
         is_last = number == len(questions) - 1
-        tools = strings.tools(each.name for each in asked.tools) if asked.tools and not number else ""
+        tools = ", ".join(each.name for each in asked.tools) if not number else ""
         turns.append(
             Turn(
                 asked.request if is_last else f"{asked.request} {number}",
@@ -54,12 +54,12 @@ def turns_of(
 def _question(
     messages: list[Message], names: dict[str, str], tools: str, has_picture: Callable[[str], bool]
 ) -> Message:
-    parts = [tools] if tools else []
+    parts = [_heading(strings.TOOLS), tools] if tools else []
     for message in messages:
         if message.role == "tool":
-            parts.append(strings.result_of(names.get(message.tool_call_id, "")))
+            parts.append(_heading(strings.result_of(names.get(message.tool_call_id, ""))))
         elif message.role != "user":
-            parts.append(strings.ROLES[message.role])
+            parts.append(_heading(strings.ROLES[message.role]))
         parts += _texts(message)
         parts += map(_image_line, message.images)
     attachments = tuple(each for message in messages for each in message.attachments)
@@ -75,17 +75,21 @@ def _earlier(messages: list[Message]) -> Answer:
 def _texts(message: Message) -> Iterator[str]:
     """The texts of a message as Markdown, without its attachments and images."""
     if message.thought:
-        yield strings.THOUGHT
+        yield _heading(strings.THOUGHT)
         yield message.thought
     if message.content:
         yield message.content
     yield from map(_call, message.tool_calls)
 
 
+def _heading(text: str) -> str:
+    return f"**{text}**"
+
+
 def _call(call: ToolCall) -> str:
     longest = max((len(each) for each in _BACKTICKS.findall(call.arguments)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{strings.call_of(call.name)}\n\n{fence}\n{call.arguments}\n{fence}"
+    return f"{_heading(strings.call_of(call.name))}\n\n{fence}\n{call.arguments}\n{fence}"
 
 
 def _image_line(image: Image) -> str:

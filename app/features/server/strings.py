@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 TITLE = "Local Server"
 LIST = "Requests"
@@ -46,21 +45,18 @@ NOTHING_OFF = "The server is off"
 EMBEDDED = "This request is for vectors of its texts. They are not kept."
 NOT_KEPT = "The answer is no longer in memory: newer requests replaced it."
 
-# Headings in the texts of a request, as Markdown.
-ROLES = {"system": "**System**", "assistant": "**Beginning of the answer**"}
-THOUGHT = "**Thought**"
+# Headings in the texts of a request.
+ROLES = {"system": "System", "assistant": "Beginning of the answer"}
+THOUGHT = "Thought"
+TOOLS = "Tools"
 
 
 def result_of(tool: str) -> str:
-    return f"**Result of {tool}**" if tool else "**Result**"
+    return f"Result of {tool}" if tool else "Result"
 
 
 def call_of(tool: str) -> str:
-    return f"**Call of {tool}**"
-
-
-def tools(names: Iterable[str]) -> str:
-    return f"**Tools:** {', '.join(names)}"
+    return f"Call of {tool}"
 
 
 def image(name: str, width: int, height: int, left_out: str) -> str:
