@@ -137,10 +137,11 @@ def cases() -> Iterator[Any]:
     seed = 0
     for architecture in (*ONE_OF_EACH, *(name for name in ARCHITECTURES if name not in ONE_OF_EACH)):
         quick = few.get(architecture, ["auto", "cacheback"] * 3) if architecture in ONE_OF_EACH else []
+        first = {"llama": len(DRAFTING)}.get(architecture, 2)
         for number, drafter in enumerate([*quick, *DRAFTING]):
             case = Case(architecture, drafter, *(each[seed % len(each)] for each in dealt), seed)
             # Further rounds of the same drafters, with other draws, are sweeps.
-            marks = () if number < -(-2 * len(quick) // 3) else pytest.mark.sweep
+            marks = () if number < min(first, len(quick)) else pytest.mark.sweep
             yield pytest.param(case, id="-".join(map(str, case)), marks=marks)
             seed += 1
     dealt[2] = ["off"]

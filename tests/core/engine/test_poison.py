@@ -65,10 +65,21 @@ def test_poisoned_trees_never_change_the_output(architecture: str, seed: int) ->
     assert accepted > 5, "some true paths must have been taken"
 
 
+# Every kind on Llama, and on the other caches what can leave something behind there.
+CLOSED = [
+    *(("llama", kind) for kind in ("right", "wrong", "mixed", "plain")),
+    *(("gemma3_text", "mixed"), ("qwen3_5", "wrong"), ("qwen3_5", "mixed"), ("deepseek_v3", "right")),
+]
+
+
 @pytest.mark.parametrize(
-    "architecture", thinned(sorted(ARCHITECTURES), keep=["llama", "gemma3_text", "qwen3_5", "deepseek_v3"])
+    ("architecture", "kind"),
+    [
+        pytest.param(name, kind, marks=() if (name, kind) in CLOSED else pytest.mark.sweep)
+        for kind in ("right", "wrong", "mixed", "plain")
+        for name in sorted(ARCHITECTURES)
+    ],
 )
-@pytest.mark.parametrize("kind", ["right", "wrong", "mixed", "plain"])
 def test_an_iteration_closed_after_any_step_leaves_a_cache_to_continue_from(
     architecture: str, kind: str
 ) -> None:

@@ -308,7 +308,7 @@ def test_of_a_text_longer_than_the_context_what_fits_is_read(
     assert tokens[:2] == plain(engine, kept_ids(engine, stats), 2)
 
 
-@pytest.mark.parametrize("seed", thinned(range(5), keep=[0, 1, 3]))
+@pytest.mark.parametrize("seed", thinned(range(5), keep=[1]))
 def test_a_draft_model_is_never_asked_beyond_its_context_and_the_answer_says_so(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
