@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.decoding.answer import Answer
 from core.events import Attachment, Generate, Message, PrefillProgress, ReadingMap, ReadingPace
 from core.kv.cached_sequence import CachedSequence
 from core.prefill.reading import Reading, Unmeasured
+from core.prefill.scorers import SCORERS
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep
 from core.prompt import Prompt, render
 from core.settings import Settings, assign_all
 from tests.core.engine.support import loaded_of
 
 CONTEXT_TOKENS = 8192
+SAID = Message("assistant", "Under a tree.")
 ANIMALS = ("zebra", "walrus", "badger", "lynx", "ibex", "heron", "otter", "quokka", "vole", "yak")
 DOCUMENT = "\n".join(
     f"The {name} of valley {at} sleeps under tree {at * 7} and eats roots, then rests."
@@ -66,6 +71,18 @@ class Read(Struct):
         """The positions that the answer's cache has."""
         columns = self.answer.sequence.columns
         return [int(at) for at in columns.places(0, columns.count)]
+
+
+def failing(error: Exception | None) -> Any:
+    """A scorer that raises, or whose scores are not numbers."""
+
+    def score(inputs: ScorerInputs) -> Scoring:
+        yield ScoringStep(0)
+        if error is not None:
+            raise error
+        return Scored(np.full(len(inputs.passages), np.nan, np.float32), True)
+
+    return replace(SCORERS["lexical"], score=score)
 
 
 def asked(words: str, *before: Message, document: str = DOCUMENT) -> tuple[Message, ...]:
