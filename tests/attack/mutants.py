@@ -51,6 +51,10 @@ _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+# Where a side is a fraction. What is measured equals it by chance only, so its boundary cannot be seen.
+_REVERSED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt
+}  # fmt: skip
 
 
 class Fault(NamedTuple):
@@ -91,8 +95,9 @@ def _faults_of(module: str, source: str) -> Iterator[Fault]:
     def at(line: int, column: int) -> int:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
+    fractions = _fractions(tree)
     for node in _evaluated(tree):
-        for kind, target, text in _changes(node):
+        for kind, target, text in _changes(node, fractions):
             start = at(target.lineno, target.col_offset)
             end = at(target.end_lineno or 0, target.end_col_offset or 0)
             before = " ".join(source[start:end].split())
@@ -112,12 +117,34 @@ def _evaluated(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from _evaluated(node)
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, ast.expr, str]]:
+def _fractions(tree: ast.Module) -> frozenset[str]:
+    """The names of the module's constants that are fractions."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                pairs = zip(target.elts, node.value.elts) if several else [(target, node.value)]  # type: ignore[attr-defined]
+                found |= {
+                    name.id for name, value in pairs if isinstance(name, ast.Name) and _is_fraction(value)
+                }
+    return frozenset(found)
+
+
+def _is_fraction(value: ast.expr, named: frozenset[str] = frozenset()) -> bool:
+    return (isinstance(value, ast.Constant) and isinstance(value.value, float)) or (
+        isinstance(value, ast.Name) and value.id in named
+    )
+
+
+def _changes(node: ast.AST, fractions: frozenset[str]) -> Iterator[tuple[str, ast.expr, str]]:
     """Kinds of faults that fit `node`: the expression that is replaced, and its replacement."""
     match node:
         case ast.Compare(ops=[operator, *_]) if type(operator) in _FLIPPED:
             changed = copy.deepcopy(node)
-            changed.ops[0] = _FLIPPED[type(operator)]()
+            measures = any(_is_fraction(side, fractions) for side in (node.left, node.comparators[0]))
+            flipped = {**_FLIPPED, **_REVERSED} if measures else _FLIPPED
+            changed.ops[0] = flipped[type(operator)]()
             yield "comparison", node, f"({ast.unparse(changed)})"
         case ast.If(test=test) | ast.IfExp(test=test):
             yield "branch", test, "False"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.decoding.repetition import LEAST_TOKENS, LONGEST_PERIOD, Repetition, repeated_share
+from core.decoding.repetition import LEAST_TIMES, LEAST_TOKENS, LONGEST_PERIOD, Repetition, repeated_share
 
 ROOT = Path(__file__).parents[3]
 _POOL = "the old harbour master keeps his bright lamp near every quiet window until morning comes again"
@@ -184,6 +184,31 @@ def test_no_file_of_this_project_is_taken_for_a_loop(ending: str) -> None:
     assert files
     for path in files:
         assert alarm(path.read_text("utf-8")[:100_000]) is None, path
+
+
+@pytest.mark.parametrize("before", [0, 1, 7, 300])
+@pytest.mark.parametrize("period", [1, 2, 59, 60, 61, LONGEST_PERIOD])
+def test_a_loop_of_different_tokens_is_found_at_the_token_that_makes_it_certain(
+    before: int, period: int
+) -> None:
+    """And no other one begins where it does."""
+    ids = [*range(1000, 1000 + before), *(at % period for at in range(2000))]
+    repetition = Repetition()
+    found = next(count for count, each in enumerate(ids, start=1) if repetition.add(each, "ab"))
+    assert found == before + max(LEAST_TOKENS, LEAST_TIMES * period)
+    assert repetition.begins == 2 * (before + period)  # the second time
+    assert counted([*range(before), *(at % (LONGEST_PERIOD + 1) + 9000 for at in range(2000))]) is None
+
+
+@pytest.mark.parametrize("before", ["", "So it goes, in short.\n", "So it goes, in short.\n\n"])
+@pytest.mark.parametrize(
+    ("mark", "is_prose"),
+    [("", True), ("> ", True), ("  > ", True), (">> ", True), ("- ", False), ("* ", False), ("1. ", False),
+     ("a) ", False), ("| ", False), ("\t", False), ("     ", False), ("# ", True)],
+)  # fmt: skip
+def test_the_beginning_of_a_line_tells_whether_it_is_prose(before: str, mark: str, is_prose: bool) -> None:
+    text = before + mark + "The plot is paid for by the manager today. " * 3
+    assert (alarm(text + "So") is not None) is is_prose
 
 
 def test_the_repeated_share_counts_only_what_follows_an_earlier_run_in_the_same_way() -> None:

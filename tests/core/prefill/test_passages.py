@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from core.bench.retrieval import documents
 from core.models.loader import load_family
-from core.prefill.passages import LEAST, MOST, cut
+from core.prefill.passages import LEAST, MOST, _classes, _units, cut
 from core.system.paths import resources_dir
 
 _SENTENCES = {
@@ -120,6 +120,20 @@ def test_rows_are_never_cut_where_they_fit(data: st.DataObject) -> None:
     rows = [f"{line}.\n" for line in data.draw(st.lists(row, min_size=12, max_size=60))]
     starts = {0, *np.cumsum([len(line) for line in rows]).tolist()}
     assert set(cut("".join(rows))[:, 0].tolist()) <= starts
+
+
+@pytest.mark.parametrize(("accents", "letters"), [(0, 100), (1, 100), (1, 99), (3, 300), (4, 300)])
+def test_words_of_languages_with_accents_are_more_tokens(accents: int, letters: int) -> None:
+    """From more than a hundredth of the letters on."""
+    text = "é" * accents + "a" * (letters - accents)
+    units = np.flatnonzero(_units(*_kinds(text)))
+    a_token = 3 if 100 * accents > letters else 7
+    assert units.tolist() == list(range(0, letters, a_token))
+
+
+def _kinds(text: str) -> tuple[Any, Any]:
+    codes = np.array([ord(each) for each in text], np.uint32)
+    return codes, _classes()[codes]
 
 
 def test_lines_of_a_log_stay_whole() -> None:

@@ -12,6 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
+from msgspec.structs import replace
 
 from core.kv.positions import Columns
 from core.prefill.layout import Passages
@@ -24,7 +25,7 @@ from core.prefill.plan import (
 )
 from core.prefill.read import read_prompt
 from core.prefill.scorers import SCORERS
-from core.prefill.scorers.scorer import Scored
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, ScoringStep
 from core.settings.prefill import Prefill
 from tests.core.prefill.readings import (
     ABOUT_THE_OTTER,
@@ -176,6 +177,23 @@ def test_a_regenerated_question_is_not_preceded_by_a_second_quotation(tokenizer:
     again = read(answer_to(tokenizer, chat, AUTO, two.answer.sequence))
     assert again.answer.stats.read_on_tokens == 0
     assert again.answer.stats.reused_tokens == two.answer.sequence.columns.count
+
+
+@pytest.mark.parametrize("stands_out", [False, True])
+@pytest.mark.parametrize(("words", "by_words"), [(ABOUT_THE_OTTER, True), ("Hm?", False)])
+def test_a_question_is_unmatched_where_neither_scores_nor_words_match(
+    tokenizer: TokenizerWrapper, monkeypatch: pytest.MonkeyPatch, words: str, by_words: bool, stands_out: bool
+) -> None:
+    def score(inputs: ScorerInputs) -> Scoring:
+        yield ScoringStep(0)
+        return Scored(np.zeros(len(inputs.passages), np.float32), stands_out)
+
+    one = read(answer_to(tokenizer, asked(ABOUT_THE_WALRUS), SPARSE))
+    monkeypatch.setitem(SCORERS, "lexical", replace(SCORERS["lexical"], score=score))
+    chat = asked(words, *asked(ABOUT_THE_WALRUS), SAID)
+    two = read(answer_to(tokenizer, chat, AUTO, one.answer.sequence))
+    assert two.answer.unmatched is not (stands_out or by_words)
+    assert ("quoted" in two.answer.reading_reason) is stands_out
 
 
 @pytest.mark.parametrize("error", [ValueError("no luck"), None])

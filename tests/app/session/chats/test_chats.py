@@ -140,6 +140,21 @@ def test_documents_of_a_chat_are_erased_with_it_also_those_that_wait(archive: Li
     assert set(erased) == texts
 
 
+def test_a_chat_that_is_not_in_memory_is_erased_with_its_documents(archive: Library) -> None:
+    """One that cannot be loaded is erased, too."""
+    documents = (Attachment("a.txt", "alpha"), Attachment("b.txt", "beta"))
+    archive.save(Conversation("c", NOON).ask("t", Message("user", "One", documents)))
+    erased: list[str] = []
+    purged: list[str] = []
+    chats = Chats(archive, lambda: NOON, erased=erased.append, purged=purged.append)
+    chats.purge("c")
+    assert erased == ["alpha", "beta"]
+    chats.purge("nowhere")
+    assert purged == ["c", "nowhere"]
+    assert chats.listed() == ()
+    assert list(archive.summaries()) == []
+
+
 def test_deleted_chats_are_not_listed_or_found_and_come_back(archive: Library) -> None:
     chats = Chats(archive, lambda: NOON)
     first = asked(chats, "One about fog")
