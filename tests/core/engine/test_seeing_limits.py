@@ -61,6 +61,15 @@ def test_a_tower_that_does_not_fit_is_refused_with_a_sentence(
     assert answered(engine, talk, settings_of(**SHORT))[0] == expected
 
 
+def test_the_predicted_memory_of_a_tower_is_its_size(engine: Engine) -> None:
+    eyes, need = engine._session.eyes(), engine.loaded.need
+    assert need is not None
+    engine._session.release_eyes(rows=True)
+    assert eyes.nbytes == 0
+    eyes._loaded()
+    assert eyes.nbytes == need.eyes
+
+
 def test_a_pass_that_must_read_an_image_completely_is_counted() -> None:
     need = MemoryNeed(working=512 * 1000)
     for left_tokens, undivided, chunk in ((200, 0, 128), (300, 280, 256), (2000, 280, 512)):
