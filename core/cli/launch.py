@@ -120,7 +120,7 @@ def start_of(
     from core.serve.apps import Connection, claude_environment, codex_values, opencode_config
 
     # The server needs no key, because it only accepts connections from this machine.
-    to = Connection(address, "", api_id(model), model.context_tokens)
+    to = Connection(address, "", api_id(model), model.context_tokens, model.sees)
     match client:
         case "claude":
             return [*arguments], claude_environment(to)

@@ -19,13 +19,15 @@ _MOST_ANSWER_TOKENS = 32_000
 class Connection(Struct, frozen=True):
     """A server as an application reaches it.
 
-    `address` is without `/v1`, `key` empty if the server has none, `model` the model's API name.
+    `address` is without `/v1`, `key` empty if the server has none, `model` the model's API name. `sees`: it sees
+    images, which some applications do not send to a model that is not said to.
     """
 
     address: str
     key: str
     model: str
     context_tokens: int
+    sees: bool = False
 
     @property
     def sent_key(self) -> str:
@@ -101,11 +103,14 @@ def codex_values(to: Connection) -> dict[str, str | int]:
 def opencode_config(to: Connection) -> dict[str, object]:
     """opencode's configuration (https://opencode.ai/docs/config)."""
     limit = {"context": to.context_tokens, "output": to.answer_tokens}
+    described: dict[str, object] = {"name": to.model, "limit": limit}
+    if to.sees:
+        described |= {"attachment": True, "modalities": {"input": ["text", "image"], "output": ["text"]}}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Draftlight",
         "options": {"baseURL": f"{to.address}/v1", "apiKey": to.sent_key},
-        "models": {to.model: {"name": to.model, "limit": limit}},
+        "models": {to.model: described},
     }
     model = f"draftlight/{to.model}"
     return {"provider": {"draftlight": provider}, "model": model, "small_model": model}
@@ -126,7 +131,7 @@ def _continue_text(to: Connection) -> str:
     return (
         "name: Draftlight\nversion: 1.0.0\nschema: v1\nmodels:\n"
         f"  - name: Draftlight\n{common}    model: {json.dumps(to.model, ensure_ascii=False)}\n"
-        "    roles: [chat, edit, apply]\n    capabilities: [tool_use]\n"
+        f"    roles: [chat, edit, apply]\n    capabilities: [tool_use{', image_input' if to.sees else ''}]\n"
         "    defaultCompletionOptions:\n"
         f"      contextLength: {to.context_tokens}\n      maxTokens: {to.answer_tokens}\n"
         f"  - name: Draftlight Embeddings\n{common}    model: {_EMBEDDING_MODEL}\n    roles: [embed]"
@@ -134,7 +139,7 @@ def _continue_text(to: Connection) -> str:
 
 
 def _zed_text(to: Connection) -> str:
-    capabilities = {"tools": True, "images": False, "parallel_tool_calls": True, "prompt_cache_key": False}
+    capabilities = {"tools": True, "images": to.sees, "parallel_tool_calls": True, "prompt_cache_key": False}
     model = {
         "name": to.model,
         "display_name": to.model,

@@ -112,7 +112,7 @@ def offer_title(name: str) -> str:
 def offer_text(what: str, size_bytes: int, *, sees: bool) -> str:
     sentences = (
         f"The best model for the memory of {MACHINE}: good at {what}.",
-        f"{SEES}." if sees else "",
+        "It sees images." if sees else "",
         f"It is a download of {size(size_bytes)}, about {download_time(size_bytes)}.",
         "The small starter shows how everything works, but its answers are often wrong.",
     )

@@ -113,7 +113,7 @@ class ServerPage(QObject):
         to = None
         if model is not None and server.settings is not None and state.address:
             address = state.address.removesuffix("/v1")
-            to = Connection(address, server.served_key, api_id(model), model.context_tokens)
+            to = Connection(address, server.served_key, api_id(model), model.context_tokens, model.sees)
         strict = server.settings is not None and server.settings.strict
         self._window.panel.connect_box.show_connection(to, strict=strict)
 

@@ -185,7 +185,7 @@ def test_the_first_pages_offer_sees_if_one_of_its_size_does(
     found = model_to_offer(known)
     assert found
     assert found.name == offered
-    assert (strings.SEES in strings.offer_text("", 1, sees=found.sees)) is (offered in sees)
+    assert ("It sees images." in strings.offer_text("", 1, sees=found.sees)) is (offered in sees)
 
 
 def test_the_chosen_draft_model_takes_memory_too() -> None:

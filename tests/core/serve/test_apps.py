@@ -8,6 +8,7 @@ import tomllib
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.serve.apps import APPS, NO_KEY, App, Connection, configuration
 
@@ -65,6 +66,16 @@ def test_opencode_zed_and_continue_get_the_model_with_its_limits() -> None:
     assert (chat["model"], chat["apiKey"]) == (TO.model, TO.key)
     assert chat["defaultCompletionOptions"]["contextLength"] == 32_768
     assert (embeddings["model"], embeddings["roles"]) == ("all-MiniLM-L6-v2", ["embed"])
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_applications_that_ask_are_told_whether_the_model_sees(sees: bool) -> None:
+    to = replace(TO, sees=sees)
+    zed = parsed("Zed", to)["language_models"]["openai_compatible"]["Draftlight"]["available_models"][0]
+    assert zed["capabilities"]["images"] is sees
+    assert ("image_input" in parsed("Continue", to)["models"][0]["capabilities"]) is sees
+    model = parsed("opencode", to)["provider"]["draftlight"]["models"][TO.model]
+    assert ("image" in model.get("modalities", {}).get("input", ())) is sees
 
 
 def test_open_webui_gets_both_addresses_and_a_word_on_docker() -> None:
