@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.conversation import TITLE_CHARACTERS, Conversation
-from core.events import Attachment, Message
+from app.session.chats.conversation import TITLE_CHARACTERS, Conversation, merged, uncounted
+from core.events import Attachment, Image, Message, Scans
 from tests.app.session.words import finished, token
 
 NEW = Conversation("c1", datetime(2026, 5, 4, 12, 0))
@@ -124,6 +124,24 @@ def test_a_question_without_an_answer_is_replaced_however_its_documents_are_coun
     chat = NEW.ask("t1", user("One", DOCUMENT))
     assert len(chat.ask_again("t2", user("One", COUNTED)).turns[0].versions) == 1
     assert len(chat.ask_again("t2", user("Two", COUNTED)).turns[0].versions) == 2
+
+
+def test_scans_of_as_many_pages_are_two_documents_although_their_texts_of_marks_are_equal() -> None:
+    one, other = (
+        Attachment(f"{name}.pdf", "[page 1 has no text: it is a picture]", scans=Scans("/a", name, (1,)))
+        for name in "ab"
+    )
+    found = merged([Message("user", "One", (one,)), Message("user", "Two", (other,))])
+    assert found.attachments == (one, other)
+
+
+def test_pages_of_documents_are_no_part_of_what_a_person_wrote() -> None:
+    attached = Image("a.png", "/a.png", "a", 10, 10)
+    page = Image("b.pdf, page 2", "/b", "b", 10, 10, scan="hash", page=2)
+    written = Message("user", "One", images=(attached,))
+    assert uncounted(replace(written, images=(page, attached))) == written
+    chat = NEW.ask("t", replace(written, images=(page, attached)))
+    assert chat.ask_again("u", written).turns[0].others == ()
 
 
 @pytest.mark.parametrize(
