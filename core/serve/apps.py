@@ -19,8 +19,8 @@ _MOST_ANSWER_TOKENS = 32_000
 class Connection(Struct, frozen=True):
     """A server as an application reaches it.
 
-    `address` is without `/v1`, `key` empty if the server has none, `model` the model's API name. `sees`: it sees
-    images, which some applications do not send to a model that is not said to.
+    `address` is without `/v1`, `key` empty if the server has none, `model` the model's API name. `sees`: it
+    sees images, which some applications do not send to a model that is not said to.
     """
 
     address: str
