@@ -346,3 +346,15 @@ def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...
     assert "without a part for images" in info.why_unseeing
     with pytest.raises(RequestError, match="cannot see images"):
         next(iter(engine.generate(Generate("", (asked("See.", pictures[0]),)))))
+    # Later questions without an image are answered without the earlier ones, which is told.
+    settings = settings_of(**{"sampling.max_tokens": 4})
+    talk = [asked("See.", pictures[0]), Message("assistant", "Yes."), asked("", *pictures[1:])]
+    talk += [Message("assistant", "No."), asked("And?")]
+    tokens, finished = answered(engine, talk, settings)
+    (change,) = [change for change in finished.effective.changes if change.setting == "images"]
+    assert (change.asked, change.used) == ("3", "0")
+    assert "cannot see images: it is a language model without a part for images" in change.reason
+    plain = [asked("See."), talk[1], asked("…"), *talk[3:]]
+    assert tokens == answered(engine, plain, settings)[0]
+    with pytest.raises(RequestError, match="cannot see images"):
+        next(iter(engine.generate(Generate("", (*talk[:-1], asked("And?", pictures[0]))))))
