@@ -709,7 +709,7 @@ def test_a_chip_is_dragged_to_another_place_and_not_opened_by_that(composer: Com
     QTest.mousePress(chip, Qt.MouseButton.LeftButton, pos=start)
     for _ in range(4):  # beyond its end, wherever it is by now
         QTest.mouseMove(chip, QPoint(2 * chip.width(), start.y()))
-    QTest.mouseRelease(chip, Qt.MouseButton.LeftButton, pos=QPoint(2 * chip.width(), start.y()))
+    QTest.mouseRelease(chip, Qt.MouseButton.LeftButton, pos=start)  # the chip is below the mouse again
     assert [each.name for each in composer.attachments] == ["b.txt", "c.txt", "a.txt"]
     assert opened == []
     QTest.mouseClick(chip, Qt.MouseButton.LeftButton)
