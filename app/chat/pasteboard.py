@@ -71,10 +71,10 @@ def image_bytes(
         for _, ending, kind in _FORMATS:
             if data := read(kind, dragged):
                 return data, ending
-    return _as_png(source.imageData()), ".png"
+    return as_png(source.imageData()), ".png"
 
 
-def _as_png(image: object) -> bytes:
+def as_png(image: object) -> bytes:
     """An image that only Qt has, in a format without loss."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)

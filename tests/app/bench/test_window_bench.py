@@ -58,6 +58,7 @@ def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
     stage.play(qapp, scene)
     (scenes,) = heard
     assert (scenes.messages, scenes.scroll.count, scenes.open.count) == (16, 20, 10)
+    assert (scenes.scroll_images.count, scenes.open_images.count) == (20, 10)
     assert scenes.tokens > 1600
     assert scenes.rss_bytes > 10_000_000
     assert scenes.flush.count == 600
@@ -65,7 +66,7 @@ def test_every_scene_plays_in_the_window(qapp: QApplication) -> None:
 
 def test_the_report_says_what_was_kept() -> None:
     fast, slow = Times(9, 1.0, 2.0, 3.0), Times(9, 30.0, 900.0, 900.0)
-    scenes = Scenes(200, 60000, fast, slow, slow, fast, (fast, slow), 200_000_000)
+    scenes = Scenes(200, 60000, fast, slow, slow, fast, (fast, slow), 200_000_000, fast, slow)
     cost = Cost(
         (CostRun(100, 2.0, 0.1), CostRun(100, 2.0, 0.1)), (CostRun(100, 2.02, 0.2), CostRun(100, 2.04, 0.2))
     )
@@ -77,6 +78,8 @@ def test_the_report_says_what_was_kept() -> None:
     assert kept["Worker ready"] == "missed"
     assert kept["A frame while scrolling"] == "missed"
     assert kept["A jump of the scroll bar"] == ""
+    assert kept["Opening a chat of 20 images"] == "kept"
+    assert kept["A frame while scrolling it"] == "missed"
     assert kept["… into one paragraph, from token 1,000 on"] == "missed"
     assert kept["Decode time the window adds"] == "kept"
     assert kept["One core's time for the window"] == ""

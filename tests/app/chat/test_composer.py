@@ -425,7 +425,7 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
     assert messages == []
     assert composer.send_button.accessibleDescription() == "“handbook.pdf” is still being read."
     qtbot.waitUntil(lambda: bool(composer.attachments), timeout=20_000)
-    assert composer.attachments == (Attachment("handbook.pdf", "North quay\n\nSouth quay"),)
+    assert composer.attachments == (Attachment("handbook.pdf", "North quay\n\nSouth quay", pages=(0, 12)),)
     assert composer.chips.files == ()
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert len(messages) == 1
