@@ -138,7 +138,7 @@ def _images(parser: argparse.ArgumentParser) -> None:
         "--model", default="", help="one that sees (default: a synthetic one of starter size)"
     )
     add_option(parser, "--side", whole(), 1024, "of the square image, in pixels; 1,024 are about 1,000 rows")
-    add_option(parser, "--pairs", whole(), 3, "rounds")
+    add_option(parser, "--pairs", whole(), 1, "rounds")
 
 
 def _ahead(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@
 Without `--model` it is a synthetic Qwen3.5 of the starter model's size. The result is a table for
 docs/benchmarks.md. Each round starts cold: a question about a new image, whose decoding, tower and reading
 are timed apart, and a second question that reuses its rows. Beside them a text of as many tokens is read, so
-that the rows' own price is seen. With the synthetic model it takes less than five minutes on two idle cores.
+that the rows' own price is seen.
 """
 
 from __future__ import annotations
