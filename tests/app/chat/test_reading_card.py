@@ -8,10 +8,13 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from pytestqt.qtbot import QtBot
 
 from app.chat import strings
+from app.chat.entry import answer_entry
 from app.chat.intents import Intent, OpenPassage, ReadEverything, StopAnswer
 from app.chat.reading_card import ReadingCard
+from app.chat.reading_state import ReadingState
+from app.session.chats.conversation import Answer, Turn
 from app.theme.theme import Theme
-from core.events import Passage, PrefillProgress, ReadingMap
+from core.events import Image, Message, Passage, PrefillProgress, ReadingMap
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n >= 75, 0.5, 0, 9 * n, 9 * n + 9) for n in range(100))
 MAP = ReadingMap("r", "lexical", 3200, 800, PASSAGES)
@@ -136,3 +139,17 @@ def test_a_card_that_is_made_late_is_right_from_the_last_event(card: ReadingCard
     card.show_progress(PrefillProgress("r", 500, 7000, 0, 130.0, time_s=10.0, fraction=0.07, at_s=110.0))
     assert card.facts.left == "1 min 50 s left"
     assert card.facts.fraction == pytest.approx(30 / 140)
+
+
+def test_the_card_names_the_images_of_the_question() -> None:
+    state = ReadingState(PrefillProgress("r", 100, 1000, 0, 9.0))
+    told = []
+    for images in (0, 1, 3):
+        state.images = images
+        facts = state.facts(0.0)
+        assert facts
+        told.append(facts.done)
+    plain = "100 of 1,000 tokens read"
+    assert told == [plain, f"{plain}, with an image", f"{plain}, with 3 images"]
+    asked = Message("user", "See.", images=(Image("a.png", "", "0" * 64, 8, 8),))
+    assert answer_entry(Turn("t", asked, Answer())).reading_state.images == 1

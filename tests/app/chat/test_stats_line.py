@@ -176,3 +176,14 @@ def test_the_tooltip_has_every_figure_and_why_it_is_so() -> None:
     lines = tip_text(parts).split("\n")
     assert [line.partition(":")[0] for line in lines] == [part.text for part in parts]
     assert lines[-1] == "read all 28,020 tokens: All of the text is kept."
+
+
+def test_images_have_their_tokens_and_time_and_those_left_out_are_told() -> None:
+    said = plain_text(finished_parts(finished(replace(STATS, image_tokens=260, image_s=0.412))))
+    assert said.endswith("read all 28,020 tokens, 260 in images, computed in 0.41 s")
+    stats = Stats(prompt_tokens=900, reused_tokens=600, read_tokens=300, image_tokens=260, image_s=1.5)
+    assert "read 300 of 900 tokens, 600 cached, 260 in images, computed in 1.50 s" in plain_text(
+        finished_parts(finished(stats))
+    )
+    change = Change("images", "3", "1", "the context cannot hold more")
+    assert change_text(change) == "Images in the prompt: 1 of 3. The context cannot hold more."
