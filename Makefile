@@ -164,7 +164,7 @@ bench-prefill: setup ## Measure sparse prefill of 8,000 tokens relative to mlx-l
 likelihood: setup ## Measure the likelihood of texts after sparse prefill (hours; resumes after an interruption)
 	@$(BIN)/python -m tests.tuning likelihood --out $(OUT)/likelihood
 
-readme-pictures: libraries ## Draw the README's picture from the window, with checked answers (2 minutes)
+readme-pictures: libraries ## Draw the README's pictures from the window while an answer is written (2 minutes)
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.readme_pictures
 
 wheel-check: setup ## Install the wheel into an empty environment and run its smoke test

@@ -1,11 +1,13 @@
-"""The README's picture, from today's window with the starter's checked answers: `make readme-pictures`.
+"""The README's pictures, from today's window with the starter's answer in mid-air: `make readme-pictures`.
 
-Two examples of the first page are asked in chats of their own, and their answers are checked.
-`resources/readme/main.json` keeps what the picture shows, so that a test sees when the window has changed.
+A question about two chapters of the first page's manual is asked. While its answer is written, the window is
+drawn with both views of its tokens, drafts and origins, light and dark. `resources/readme/main.json` keeps
+what the pictures show, so that a test sees when the window has changed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.metadata
 import json
@@ -13,62 +15,86 @@ import sys
 from pathlib import Path
 
 from app.chat import strings
+from app.chat.first_page import example_document
 from app.chat.intents import UseExample
-from app.launch.scenario import Deadline, ScenarioFailed, answer_of, point_at_token, run_scenario
+from app.launch.scenario import Deadline, ScenarioFailed, answer_of, run_scenario
 from app.shell.commands import MENUS
 from app.shell.window import MainWindow
-from core.events import Message
-from tests.app.chat.test_answers import check_code, check_list
+from app.theme.theme import Scheme, theme
+from core.events import Attachment, Message
+from tests.app.chat.test_answers import check_list
 
 FOLDER = Path(__file__).parents[2] / "resources" / "readme"
-PICTURE, MANIFEST = FOLDER / "main-light.png", FOLDER / "main.json"
+MANIFEST = FOLDER / "main.json"
+VIEWS = ("drafts", "origins")
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+PICTURES = tuple(FOLDER / f"{view}-{scheme}.png" for view in VIEWS for scheme in SCHEMES)
+QUESTION = "Quote the section about hot water."
 _SIZE = (1440, 900)
 _TIMEOUT_S = 600.0
-# The code last: its drafts show best.
-_EXAMPLES = ((strings.EXAMPLE_LIST_TEXT, check_list), (strings.EXAMPLE_CODE_TEXT, check_code))
+# Of the answer while it is drawn: enough for both views, and not yet its end.
+_TOKENS = 120
+_PAINTED_S = 0.3
+
+
+def manual() -> Attachment:
+    """The chapters about display and hot water."""
+    whole = example_document()
+    return Attachment("display.md", whole.text[whole.text.index("\n3 ") + 1 : whole.text.index("\n5 ")])
 
 
 def menus() -> list[str]:
-    """What the picture shows of the menus: their titles."""
+    """What the pictures show of the menus: their titles."""
     return [menu.title.replace("&", "") for menu in MENUS]
 
 
-def manifest(answers: dict[str, str]) -> dict[str, object]:
-    """What the picture shows; `answers` by their questions."""
+def manifest(answer: str) -> dict[str, object]:
+    """What the pictures show; `answer` is what was written until then."""
     return {
         "version": importlib.metadata.version("draftlight"),
         "menus": menus(),
-        "answers": answers,
-        "sha256": hashlib.sha256(PICTURE.read_bytes()).hexdigest(),
+        "answer": answer,
+        "sha256": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in PICTURES},
     }
+
+
+async def _ask(window: MainWindow, message: Message) -> str:
+    window.controller.chat.start()
+    window.views.first_page.intent.emit(UseExample(message))
+    window.views.composer.submit()
+    return window.controller.chats.open.turns[-1].id
 
 
 async def draw(window: MainWindow) -> None:
     deadline = Deadline(_TIMEOUT_S)
     await deadline.until_ready(window)
     window.resize(*_SIZE)
-    window.columns.set_wants(sidebar=True, inspector=True)
-    window.app_settings.set("look.token_colors", "drafts")
+    window.columns.set_wants(sidebar=True, inspector=False)
     window.controller.home.preferences.change(model_offered=True)
-    answers: dict[str, str] = {}
-    turn_id = ""
-    for question, check in _EXAMPLES:
-        window.controller.chat.start()
-        window.views.first_page.intent.emit(UseExample(Message("user", question)))
-        window.views.composer.submit()
-        turn_id = window.controller.chats.open.turns[-1].id
-        await deadline.until_ready(window)
+    listed = await _ask(window, Message("user", strings.EXAMPLE_LIST_TEXT))
+    await deadline.until_ready(window)
+    months = answer_of(window, listed)
+    assert months is not None
+    check_list(months.text)
+    turn_id = await _ask(window, Message("user", QUESTION, (manual(),)))
+
+    def has_enough() -> bool:
         answer = answer_of(window, turn_id)
-        assert answer is not None
-        check(answer.text)
-        answers[question] = answer.text
-    await deadline.until(
-        window, lambda: point_at_token(window, turn_id, "accepted"), "No accepted token is visible."
-    )
-    if not window.grab().save(str(PICTURE)):
-        raise ScenarioFailed(f"{PICTURE} could not be written.")
-    MANIFEST.write_text(json.dumps(manifest(answers), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print(PICTURE)
+        return answer is None or answer.over or len(answer.tokens) >= _TOKENS
+
+    await deadline.until(window, has_enough, "The answer did not come.")
+    for view in VIEWS:
+        window.app_settings.set("look.token_colors", view)
+        for scheme in SCHEMES:
+            theme.set_scheme(scheme)
+            await asyncio.sleep(_PAINTED_S)
+            if not window.grab().save(str(FOLDER / f"{view}-{scheme}.png")):
+                raise ScenarioFailed(f"The picture of {view}, {scheme}, could not be written.")
+    answer = answer_of(window, turn_id)
+    if answer is None or answer.over:
+        raise ScenarioFailed("The answer had ended before the pictures were drawn.")
+    MANIFEST.write_text(json.dumps(manifest(answer.text), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(*PICTURES, sep="\n")
 
 
 if __name__ == "__main__":
