@@ -131,6 +131,12 @@ def test_words_of_languages_with_accents_are_more_tokens(accents: int, letters: 
     assert units.tolist() == list(range(0, letters, a_token))
 
 
+def test_characters_beyond_the_basic_plane_are_tokens_each() -> None:
+    """As rare ideographs are, and unlike marks, of which several are one."""
+    assert len(cut("𠮷" * (MOST + 4))) == 2
+    assert len(cut("𠮷" * (2 * LEAST - 1))) == 1
+
+
 def _kinds(text: str) -> tuple[Any, Any]:
     codes = np.array([ord(each) for each in text], np.uint32)
     return codes, _classes()[codes]
