@@ -245,9 +245,9 @@ class AcceptanceInstrument(Instrument):
 
     def show_figures(self, figures: Gauges | Stats, now_s: float) -> None:
         changed, self._positions = figures.positions != self._positions, figures.positions
-        figure = Figure(
-            percent(figures.acceptance), strings.PER_STEP.format(mean=f"{figures.mean_per_step:.1f}")
-        )
+        mean = figures.mean_per_step
+        shown = f"{mean:.1f}" if mean < 9.95 else f"{mean:.0f}"  # so that it does not reach the bars
+        figure = Figure(percent(figures.acceptance), strings.PER_STEP.format(mean=shown))
         self._show(figure if figures.tested > 0 else Figure(), drawing_changed=changed)
 
     def show_prefill(self, progress: PrefillProgress, now_s: float) -> None:
