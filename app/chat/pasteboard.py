@@ -30,7 +30,8 @@ _FORMATS = (
 )
 # Notes and mail mark an image in a text by this character.
 _OBJECT = "\ufffc"
-_TAG = re.compile(r"<img\b[^>]*\bsrc\s*=[^>]*>", re.IGNORECASE)
+_TAG = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
+_SOURCE = re.compile(r"\bsrc\s*=", re.IGNORECASE)
 _SIDE = re.compile(r"\b(?:width|height)\s*[=:]\s*[\"']?(\d{1,6})(?![\d%])", re.IGNORECASE)
 _LINE_PX = 40
 _MOST_HTML = 4_000_000
@@ -52,7 +53,8 @@ def images_beside(source: QMimeData) -> int:
     """
     marks = source.text().count(_OBJECT)
     tags = _TAG.findall(source.html()[:_MOST_HTML]) if source.hasHtml() else []
-    return max(marks, sum(all(int(side) > _LINE_PX for side in _SIDE.findall(tag)) for tag in tags))
+    shown = [tag for tag in tags if _SOURCE.search(tag)]
+    return max(marks, sum(all(int(side) > _LINE_PX for side in _SIDE.findall(tag)) for tag in shown))
 
 
 def image_bytes(

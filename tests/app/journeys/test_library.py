@@ -249,7 +249,7 @@ async def test_a_folder_is_attached_what_was_skipped_is_told_and_many_chips_scro
     composer, notice = window.views.composer, window.views.notice_bar
     await ready(window)
     menu = composer.attach_menu()
-    assert [action.text() for action in menu.actions()] == [*("File…", "Folder…", "From Library…")]
+    assert [action.text() for action in menu.actions()] == [*("Files…", "Folder…", "From Library…")]
     menu.actions()[1].trigger()
     menu.deleteLater()
     await choose_in_sheet(window, folder)
