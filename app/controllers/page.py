@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -64,7 +66,7 @@ class ChatPage(QObject):
         self._store_draft()
         written, chat = uncounted(self._composer.draft), self._chats.open
         if self.edited and written != self._unedited:
-            self._chats.keep(chat.with_draft(merged((chat.draft, written))))
+            self._chats.keep(chat.with_draft(merged((chat.draft, written)), chat.files))
             self._unedited = written
         if self.edited:
             self._put_files_aside()
@@ -78,8 +80,10 @@ class ChatPage(QObject):
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
         draft, chat = self._composer.draft, self._chats.open
-        if not self.edited and draft != chat.draft:
-            self._chats.keep(chat.with_draft(draft))
+        read = self._composer.chips.sources
+        files = tuple(str(source.absolute()) for source in read if isinstance(source, Path))
+        if not self.edited and (draft, files) != (chat.draft, chat.files):
+            self._chats.keep(chat.with_draft(draft, files))
 
     def begin_edit(self, turn_id: str) -> None:
         """Put a sent message into the composer, whose draft is kept in the stored chat until `show_draft`."""
@@ -100,7 +104,8 @@ class ChatPage(QObject):
         chat = self._chats.open
         self.edited, self._shown = "", chat.id
         self._views.editing_bar.show_text("")
-        self._composer.set_message(chat.draft, self._files.pop(chat.id, ()))
+        files = self._files.pop(chat.id, None)
+        self._composer.set_message(chat.draft, tuple(map(Path, chat.files)) if files is None else files)
 
     def _put_files_aside(self) -> None:
         """Files that are being read are read again when the draft is back."""

@@ -246,7 +246,7 @@ class Conversation(Struct, frozen=True):
     defaults. `draft` is the unsent message; `queued` are the messages to send after the running answer, the
     next one first. `deleted` is set while the deletion can be undone. `preset` is the name of the last chosen
     preset, empty for none; its settings are among the overrides. `project` is the id of its project; without
-    a living project of that id it has none.
+    a living project of that id it has none. `files` are paths of files that were being read for the draft.
     """
 
     id: str
@@ -261,6 +261,7 @@ class Conversation(Struct, frozen=True):
     preset: str = ""
     queued: tuple[QueuedMessage, ...] = ()
     project: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -277,7 +278,7 @@ class Conversation(Struct, frozen=True):
     def is_blank(self) -> bool:
         """Whether deleting the chat would lose nothing."""
         kept = self.turns or self.name or self.overrides or self.preset or self.queued
-        return not (kept or self.draft != NOTHING_WRITTEN)
+        return not (kept or self.files or self.draft != NOTHING_WRITTEN)
 
     def turn(self, turn_id: str) -> Turn:
         """Returns the turn with this id. Raises `KeyError`."""
@@ -451,8 +452,9 @@ class Conversation(Struct, frozen=True):
         queued = [each.message for each in self.queued]
         return tuple(each for message in (*asked, *queued, self.draft) for each in message.attachments)
 
-    def with_draft(self, draft: Message) -> Conversation:
-        return replace(self, draft=draft)
+    def with_draft(self, draft: Message, files: Sequence[str] = ()) -> Conversation:
+        """Returns the chat with this draft, for which `files` are being read."""
+        return replace(self, draft=draft, files=tuple(files))
 
     def with_queued(self, messages: Sequence[QueuedMessage]) -> Conversation:
         """Returns the chat with these queued messages, the next one first."""

@@ -384,3 +384,30 @@ async def test_a_chat_of_many_images_opens_with_those_that_are_in_view(
     window.controller.chat.select("many")
     await until(lambda: bool(questions(window)))
     assert len(read) == len(set(read)), "a thumbnail is decoded again"
+
+
+async def test_what_was_being_read_for_a_draft_is_read_again_after_a_restart(
+    stage: Stage, tmp_path: Path
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("words")
+    window = await stage.ready(model=EYES, folder=home)
+    composer = window.views.composer
+    composer.set_text("a draft")
+    composer.attach_files([folder, picture(tmp_path / "a.png"), tmp_path / "gone.png"])
+    assert len(composer.chips.files) == 3
+    window.windows.close_all()
+    window = await stage.ready(model=EYES, folder=home)
+    composer = window.views.composer
+    await read(window, 2)
+    assert composer.text == "a draft"
+    assert [each.text for each in composer.attachments] == ["words"]
+    assert [each.name for each in composer.images] == ["a.png"]
+    assert [chip.name for chip in composer.chips.refused] == ["gone.png"]
+    # They are in the draft now, and are not read once more; a file that cannot be read stays.
+    window.windows.close_all()
+    window = await stage.ready(model=EYES, folder=home)
+    await read(window, 2)
+    assert [each.text for each in window.views.composer.attachments] == ["words"]
+    assert len(window.views.composer.images) == 1
