@@ -250,7 +250,9 @@ class Answer:
 
         Of a prompt whose prefill was stopped, the unread ones count, up to what the cache may hold of it.
         """
-        return min(self.held_tokens, self.planned_tokens) + len(self.shown)
+        held, is_read = self.held_tokens, len(self.sequence.tokens) >= len(self.ids) - 1
+        # More than was planned is read where nothing of it could be skipped.
+        return (held if is_read else min(held, self.planned_tokens)) + len(self.shown)
 
     def now(self) -> float:
         return self.clock() - self.requested_s

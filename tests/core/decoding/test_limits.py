@@ -207,7 +207,9 @@ def test_what_an_answer_holds_and_reaches(model: Any) -> None:
     answer.context_tokens = 5000
     assert answer.reach_tokens == 5 + answer.settings.sampling.max_tokens
     answer.most_tokens = 3
-    assert (answer.planned_tokens, answer.context_used_tokens) == (3, 5)
+    assert (answer.planned_tokens, answer.context_used_tokens) == (3, 7), "all of it was read"
+    answer.sequence.truncate(2)
+    assert (answer.planned_tokens, answer.context_used_tokens) == (3, 5), "the reading was stopped"
     assert answer.reach_tokens == 3 + answer.settings.sampling.max_tokens
     answer.unattended = 4
     assert answer.held_tokens == 9
