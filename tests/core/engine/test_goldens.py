@@ -22,7 +22,8 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from core.drafting.gate import default_cost
 from core.engine.engine import Engine
 from core.events import Attachment, Event, Finished, Gauges, Generate, Grammar, Message, Token, Tool, encode
-from core.machine.width_cost import LiveCost
+from core.machine.profile import PACES
+from core.machine.width_cost import COSTS, LiveCost
 from core.settings import Settings, assign_all
 from core.settings.declaration import declared, read
 from tests.core import golden
@@ -130,7 +131,9 @@ _VARYING = ("_s", "_us_median", "_ms_median", "_us_p99", "_bytes", "seconds_left
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps cost what a block of their width usually does."""
+    """Steps cost what a block of their width usually does, and nothing was timed before, by other tests either."""
+    for store in (PACES, COSTS):
+        monkeypatch.setattr(store, "load", lambda key: None)
     measured = LiveCost.step
     monkeypatch.setattr(
         LiveCost, "step", lambda self, width, _, **kind: measured(self, width, default_cost(width) / 100)
