@@ -70,9 +70,9 @@ from core.serve.queue import (
 from core.serve.request import AnswerRequest
 from core.serve.requests import ServedRequest
 from core.serve.security import AccessPolicy
-from core.serve.tools import CallRules, Written
 from core.settings import Settings, assign
 from core.settings.window import Server
+from core.tools.calls import CallRules, Written
 
 # Of a stream. Proxies give up after 30 to 60 s without a byte, and people sooner; a call may take a minute.
 _QUIET_S = 5.0

@@ -45,7 +45,7 @@ from core.serve.fields import (
 from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
 from core.serve.response_memory import ResponseMemory
-from core.serve.tools import Piece, TextDelta, ThoughtDelta
+from core.tools.calls import Piece, TextDelta, ThoughtDelta
 
 
 class TextPart(Struct):

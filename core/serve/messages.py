@@ -31,8 +31,8 @@ from core.serve.conversation import ConversationReader
 from core.serve.fields import change, convert_fields, effort_changes, refused, with_tools
 from core.serve.http import ApiError, error_body, event
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import Piece, TextDelta, ThoughtDelta
 from core.settings.request import ThinkingMode
+from core.tools.calls import Piece, TextDelta, ThoughtDelta
 
 _THREAD = "this server stores no threads; send the whole conversation without it"
 UNSUPPORTED = {

@@ -18,11 +18,14 @@ from core.events.wire import well_formed_record
 from core.serve.fields import OwnFields, change, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
 from core.serve.images import MOST_IMAGES, GivenImage
-from core.serve.tools import Choice, GivenTool, ToolChoice, choose, relaxed
+from core.serve.tools import Choice, GivenTool, choose
 from core.settings import Settings
 from core.settings.declaration import find
+from core.tools.calls import ToolChoice
+from core.tools.schemas import relaxed
 
 _MOST_STOPS = 1000
+_WHY_NOT_ENFORCED = "a grammar cannot enforce this keyword"
 _WHY_UNSEEN = "this model does not see images"
 _UNSEEN = f"[image left out: {_WHY_UNSEEN}]"
 _CHOOSE_SEEING = "Load a model that sees, or send the text alone."
@@ -76,8 +79,8 @@ class AnswerRequest(OwnFields, kw_only=True):
             raise refused(given[0], "an answer that must be a call has the call's form")
         grammar = given[1] if given else tools.grammar(model)
         if grammar is not None:
-            grammar, dropped = relaxed(grammar, self.names.grammar)
-            changes += dropped
+            grammar, dropped = relaxed(grammar)
+            changes += [self._not_enforced(path, value) for path, value in dropped]
             grammar = grammar if self.draftlight.forced else replace(grammar, drafts=False)
         messages = self._with_images(model, changes)
         if len(messages) > 1 and messages[-1] == Message("assistant", ""):
@@ -97,6 +100,13 @@ class AnswerRequest(OwnFields, kw_only=True):
             )
         )
         return generate, changes
+
+    def _not_enforced(self, path: str, value: Any) -> Change:
+        """The change for a keyword of a schema that a grammar cannot enforce."""
+        name = self.names.grammar
+        # A tool's parameters are in the schema of its call, which no client has seen.
+        own = ".properties.arguments" if name.startswith("tools[") else ""
+        return change(f"{name}{path.removeprefix(own)}", value, "not enforced", _WHY_NOT_ENFORCED)
 
     @property
     def includes_usage(self) -> bool:

@@ -42,7 +42,8 @@ from core.serve.fields import (
 )
 from core.serve.http import TOO_LONG, ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit
-from core.serve.tools import Choice, GivenTool, Piece, TextDelta, ThoughtDelta
+from core.serve.tools import Choice, GivenTool
+from core.tools.calls import Piece, TextDelta, ThoughtDelta
 
 UNSUPPORTED = {
     **FORMS,

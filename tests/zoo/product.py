@@ -14,8 +14,8 @@ from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.prompt import Prompt
-from core.serve.tools import CallRules, TextDelta, ThoughtDelta, Written
 from core.settings import Settings, assign_all
+from core.tools.calls import CallRules, TextDelta, ThoughtDelta, Written
 from tests.zoo.conversations import Turn
 
 

@@ -9,19 +9,19 @@ import pytest
 from llguidance import LLMatcher
 
 from core.events import Grammar
-from core.serve.tools import relaxed
+from core.tools.schemas import relaxed
 
 TEXT = {"type": "string"}
 
 
 def named(schema: Any) -> list[str]:
     """The places of the keywords that are not enforced."""
-    _, dropped = relaxed(Grammar("json_schema", json.dumps(schema)), "f")
-    return [one.setting for one in dropped]
+    _, dropped = relaxed(Grammar("json_schema", json.dumps(schema)))
+    return [path for path, _ in dropped]
 
 
 def compiles(schema: Any) -> str:
-    grammar, _ = relaxed(Grammar("json_schema", json.dumps(schema)), "f")
+    grammar, _ = relaxed(Grammar("json_schema", json.dumps(schema)))
     return str(LLMatcher.validate_grammar(LLMatcher.grammar_from_json_schema(grammar.text), None))
 
 
@@ -61,14 +61,14 @@ def test_every_keyword_that_the_compiler_refuses_is_dropped(keyword: str) -> Non
 )
 def test_other_keywords_stay(keyword: str) -> None:
     schema = {"type": "object", "properties": {keyword: TEXT, "not": TEXT, "if": TEXT}}
-    grammar, dropped = relaxed(Grammar("json_schema", json.dumps(schema)), "f")
+    grammar, dropped = relaxed(Grammar("json_schema", json.dumps(schema)))
     assert (json.loads(grammar.text), dropped) == (schema, [])
 
 
 @pytest.mark.parametrize("name", ["uri-reference", "int64", "password", "iri", "regex", "binary"])
 def test_formats_that_the_compiler_does_not_have_are_dropped(name: str) -> None:
     assert not compiles({**TEXT, "format": name})
-    assert named({**TEXT, "format": name}) == ["f.format"]
+    assert named({**TEXT, "format": name}) == [".format"]
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,18 @@ def test_formats_that_the_compiler_does_not_have_are_dropped(name: str) -> None:
     ],
 )
 def test_regular_expressions_that_are_not_regular_are_dropped(pattern: str, regular: bool) -> None:
-    grammar, _ = relaxed(Grammar("json_schema", json.dumps({**TEXT, "pattern": pattern})), "f")
+    grammar, _ = relaxed(Grammar("json_schema", json.dumps({**TEXT, "pattern": pattern})))
     assert ("pattern" in json.loads(grammar.text)) is regular
     if "[\\b" not in pattern:
         assert not compiles({**TEXT, "pattern": pattern})
 
 
 def test_what_is_not_enforced_is_named_by_its_place() -> None:
-    assert named({"type": "array", "uniqueItems": True}) == ["f.uniqueItems"]
-    assert named({"items": {"uniqueItems": True}}) == ["f.items.uniqueItems"]
+    assert named({"type": "array", "uniqueItems": True}) == [".uniqueItems"]
+    assert named({"items": {"uniqueItems": True}}) == [".items.uniqueItems"]
     record = {"properties": {"m": {"propertyNames": {"maxLength": 2}}}}
-    assert named(record) == ["f.properties.m.propertyNames"]
-    assert named({"oneOf": [{"maxLength": 3}, {"minLength": 2}]}) == ["f.oneOf"]
+    assert named(record) == [".properties.m.propertyNames"]
+    assert named({"oneOf": [{"maxLength": 3}, {"minLength": 2}]}) == [".oneOf"]
 
 
 def test_tagged_choices_are_enforced_as_they_are() -> None:
