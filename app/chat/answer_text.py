@@ -31,7 +31,8 @@ from app.richtext.markdown.piece import (
     plain_piece,
 )
 from app.session.chats.answers import Edit, edits_between
-from app.session.chats.parts import PartSpan, PartSplitter, Result, token_ranges, words_of
+from app.session.chats.parts import PartSpan, PartSplitter, token_ranges, words_of
+from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat, Part
 from core.events import TYPED, Origin, Token
 
@@ -216,13 +217,13 @@ class TextChange(Struct, frozen=True):
 class AnswerText:
     """`table` holds the tokens. The answer's format comes from its first token or from `use_format`.
 
-    `tools` and `results` are those of `Answer`. Calls and results are code, which is no part of
+    `tools` and `calls` are those of `Answer`. Calls and results are code, which is no part of
     `answer_pieces` and `answer_source`; a result ends the generation before it.
     """
 
-    def __init__(self, tools: Sequence[str] = (), results: Sequence[Result] = ()) -> None:
+    def __init__(self, tools: Sequence[str] = (), calls: Sequence[CallRecord] = ()) -> None:
         self.table = TokenTable()
-        self._tools, self._results = tools, results
+        self._tools, self._calls = tools, calls
         self._format: AnswerFormat | None = None
         self._begin()
 
@@ -232,7 +233,7 @@ class AnswerText:
         self.finished = False
         self.repeats_from: int | None = None  # where the folded repetition begins
         self._again = False
-        self._coming = list(self._results)
+        self._coming = list(self._calls)
         self._beside: list[Piece] = []  # calls and results
         self._earlier: tuple[list[PartSpan], list[Piece]] = [], []  # of earlier generations
         self._begin_generation()
@@ -422,14 +423,14 @@ class AnswerText:
             self._again = True
         return [piece for part in parts for piece in self._part(part)]
 
-    def _end_generation(self, result: Result) -> list[Piece]:
-        """Close the pieces of the generation, which `result` follows."""
+    def _end_generation(self, call: CallRecord) -> list[Piece]:
+        """Close the pieces of the generation, which the result of `call` follows."""
         made = self._feed(whole=True)
         made += self._pieces(self._splitter.finish())
         self._thought = -1
         at = len(self.table.text)
-        language = strings.RESULT.format(name=result.name)
-        made += self._add_beside(Piece("code", result.content, (), at, at, language=language))
+        language = strings.RESULT.format(name=call.name)
+        made += self._add_beside(Piece("code", call.result, (), at, at, language=language))
         self._earlier = self._spans, list(self.closed)
         self._begin_generation()
         return made

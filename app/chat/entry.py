@@ -239,7 +239,7 @@ def answer_entry(turn: Turn, drafter: str = "") -> AnswerEntry:
     entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
     entry.reading = answer.reading
     entry.reading_state.images = len(turn.user.images)
-    entry.text = AnswerText(answer.tools, answer.results)
+    entry.text = AnswerText(answer.tools, answer.calls)
     entry.version_index, entry.versions = turn.place, len(turn.versions)
     return entry
 

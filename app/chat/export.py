@@ -232,7 +232,7 @@ def _answer(turn: Turn, options: ExportOptions, renderer: Renderer) -> Iterator[
 
 def _parsed(answer: Answer) -> Iterator[AnswerText]:
     """The texts of the answer's generations."""
-    for tokens in generations(answer.tokens, answer.results):
+    for tokens, _ in generations(answer.tokens, answer.calls):
         text = AnswerText()
         if answer.finished is not None:
             text.use_format(answer.finished.effective.format)

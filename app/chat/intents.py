@@ -16,6 +16,7 @@ from app.chat.entry import AnswerEntry
 from app.chat.sources import Source
 from app.session.chats.answers import Edit
 from app.session.origins import ChatSource
+from app.session.tools.calls import ChosenTool, Scope
 from core.events import Message, Passage
 from core.origins import Place
 
@@ -56,6 +57,31 @@ class RemoveQueued(Intent, frozen=True):
 
 class StopAnswer(Intent, frozen=True):
     """Stop generating the current answer."""
+
+
+class AllowCall(Intent, frozen=True):
+    """Run a call that waits in the answer of `turn_id`, with the `arguments` that its card shows: JSON.
+
+    `scope`: this call only, this tool in this chat, or always.
+    """
+
+    turn_id: str
+    call_id: str
+    scope: Scope
+    arguments: str
+
+
+class RefuseCall(Intent, frozen=True):
+    """Don't run a call that waits in the answer of `turn_id`; the model is told so."""
+
+    turn_id: str
+    call_id: str
+
+
+class ChooseTools(Intent, frozen=True):
+    """Let the model call these tools in the open chat, and no others."""
+
+    tools: tuple[ChosenTool, ...]
 
 
 class Regenerate(Intent, frozen=True):

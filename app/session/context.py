@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from app.session.chats.conversation import Conversation
@@ -36,14 +38,34 @@ def held(chat: Conversation, last_tokens: int) -> Held:
     for turn in reversed(chat.turns):
         answer = turn.answer
         is_partial = answer.status in ("waiting", "writing", "cut_off", "failed")
+        if answer.ends_with_results:  # which the model has not read
+            newest = [call.message for call in answer.calls if call.after == answer.last_generation]
+            uncounted[:0] = _texts(newest)
+            images[:0] = _images(newest)
         if turn is chat.turns[-1] and is_partial and last_tokens:
             counted_tokens = last_tokens
         elif answer.finished is not None:
             counted_tokens = answer.finished.stats.context_used_tokens
         if counted_tokens:
             break
-        texts = (*(each.text for each in turn.user.attachments), turn.user.content, answer.text)
+        newest_after = answer.last_generation if answer.ends_with_results else -1
+        results = [call.message for call in answer.calls if call.after != newest_after]
+        texts = (
+            *(each.text for each in turn.user.attachments),
+            turn.user.content,
+            answer.text,
+            *_texts(results),
+        )
         uncounted[:0] = [text for text in texts if text]
-        images[:0] = turn.user.images
+        images[:0] = (*turn.user.images, *_images(results))
     messages = () if counted_tokens else chat.ask("", PROBE).messages_for_request()
     return Held(counted_tokens, tuple(uncounted), messages, tuple(images))
+
+
+def _texts(results: Sequence[Message]) -> list[str]:
+    found = [(*(each.text for each in result.attachments), result.content) for result in results]
+    return [text for texts in found for text in texts if text]
+
+
+def _images(results: Sequence[Message]) -> list[Image]:
+    return [image for result in results for image in result.images]

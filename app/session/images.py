@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.conversation import Conversation, Turn
+from app.session.chats.conversation import Answer, Conversation, Turn, Version
+from app.session.tools.calls import CallRecord
 from core.events import Image, Message
+
+_HasImages = TypeVar("_HasImages", Message, CallRecord)
 
 
 class KeptImage(Struct, frozen=True):
@@ -78,10 +81,24 @@ def hashes_in(messages: Iterable[Message]) -> set[str]:
     return {image.hash for message in messages for image in message.images}
 
 
+def images_in(version: Turn | Version) -> Iterator[Image]:
+    """Returns the images of a question and of the results in its answer."""
+    yield from version.user.images
+    for call in version.answer.calls:
+        yield from call.images
+
+
+def hashes_of_turn(turn: Turn) -> set[str]:
+    """Returns the hashes of the images of all versions of a turn."""
+    return {image.hash for version in turn.versions for image in images_in(version)}
+
+
 def images_of(chat: Conversation) -> Iterator[Image]:
     """Returns all images of a chat, of hidden versions and unsent messages, too."""
-    sent = (version.user for turn in chat.turns for version in turn.versions)
-    for message in (*sent, *in_draft(chat)):
+    for turn in chat.turns:
+        for version in turn.versions:
+            yield from images_in(version)
+    for message in in_draft(chat):
         yield from message.images
 
 
@@ -107,14 +124,25 @@ def draft_with_paths(chat: Conversation, path: Callable[[str], Path | str]) -> C
 
 
 def turn_with_paths(turn: Turn, path: Callable[[str], Path | str]) -> Turn:
-    """Returns `turn` with the paths of the images of all versions of its question."""
-    if not any(version.user.images for version in turn.versions):
+    """Returns `turn` with the paths of the images of all its versions."""
+    if not any(any(images_in(version)) for version in turn.versions):
         return turn
-    others = tuple(replace(each, user=_message(each.user, path)) for each in turn.others)
-    return replace(turn, user=_message(turn.user, path), others=others)
+    others = tuple(
+        replace(each, user=_message(each.user, path), answer=_answer(each.answer, path))
+        for each in turn.others
+    )
+    return replace(turn, user=_message(turn.user, path), answer=_answer(turn.answer, path), others=others)
+
+
+def _answer(answer: Answer, path: Callable[[str], Path | str]) -> Answer:
+    if not any(call.images for call in answer.calls):
+        return answer
+    return replace(answer, calls=tuple(_with_paths(call, path) for call in answer.calls))
 
 
 def _message(message: Message, path: Callable[[str], Path | str]) -> Message:
-    if not message.images:
-        return message
-    return replace(message, images=tuple(replace(each, path=str(path(each.hash))) for each in message.images))
+    return _with_paths(message, path) if message.images else message
+
+
+def _with_paths(of: _HasImages, path: Callable[[str], Path | str]) -> _HasImages:
+    return replace(of, images=tuple(replace(each, path=str(path(each.hash))) for each in of.images))

@@ -108,8 +108,11 @@ def sources_of(turns: Sequence[Turn]) -> tuple[ChatSource, ...]:
             documents += 1
         if len(turn.user.content) > PASTED_CHARACTERS:
             found.append(ChatSource(strings.PASTED, turn.user.content, turn.id))
-        for result in turn.answer.results:
-            found.append(ChatSource(strings.OF_TOOL.format(name=result.name), result.content, turn.id))
+        for call in turn.answer.calls:
+            number = documents if call.document else -1
+            documents += call.document is not None
+            if call.state == "done":
+                found.append(ChatSource(strings.OF_TOOL.format(name=call.tool), call.result, turn.id, number))
     return tuple(found)
 
 
@@ -204,7 +207,7 @@ class _Traced:
             if token.id == TYPED and token.text:
                 self._typed.append((start, len(self._source)))
             self._fed += 1
-            if any(result.after == self._fed for result in self.answer.results):  # a generation ends
+            if any(call.after == self._fed for call in self.answer.calls):  # a generation ends
                 if not self._read(whole=True):
                     return False
                 self._splitter = PartSplitter(self._format, self.answer.tools)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 APP_NAME = "Draftlight"
 
@@ -154,3 +155,62 @@ def on_pages(name: str, first: int, last: int) -> str:
 
 
 WHERE_FROM = "Where the words come from"
+
+
+# ---- tools
+_MOST_QUOTED = 80
+RESULT_LEFT_OUT = "[result left out: the context is full]"
+LEFT_OUT = "[{what} left out]"
+REFUSED = "The user did not allow this call. It was not run."
+STOPPED = "The user stopped the answer before this call was run."
+COPIED = "the chat was copied before it ended."
+TOO_MANY = "This call was not run: an answer makes at most {most} calls."
+MAY_HAVE_RUN = "It is not known whether this call was run: {why}"
+STOPPED_CALL = "the user stopped the answer while it was running."
+CLOSED_MEANWHILE = "Draftlight was closed while it was running."
+FAILED_CALL = "The call failed: {why}"
+TOOL_CHANGED = "The tool or its description has changed since you allowed it."
+SAME_CALL = "The same call was made before in this answer."
+ARGUMENTS_HINT = "Correct the arguments, or don’t allow the call."
+NOT_TEXT = "The arguments have half a character, which cannot be sent."
+NOT_AN_OBJECT = "The arguments are not a JSON object: { … }."
+
+
+CALL_HINT = "It is shown as it is now."
+
+
+def call_not(needed: str, state: str) -> str:
+    """Why a call cannot be allowed, refused or ended."""
+    return f"The call is not {needed}; it is {state}."
+
+
+def stopped_after(most: int) -> str:
+    """Note of an answer that calls too often."""
+    return f"Stopped after {most} calls of tools."
+
+
+def not_yours(texts: Sequence[str]) -> str:
+    """Reason to ask about texts that the person did not write."""
+    return f"Not in your own messages: {', '.join(f'“{shortened(text)}”' for text in texts)}."
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= _MOST_QUOTED else f"{words[:_MOST_QUOTED]}…"
+
+
+def arguments_long(characters: int, most: int) -> str:
+    return f"The arguments have {characters:,} characters; at most {most:,} are sent."
+
+
+def not_json(reason: str, line: int) -> str:
+    return f"The arguments are not valid JSON: {reason}{f' in line {line}' if line else ''}."
+
+
+def named_twice(name: str) -> str:
+    return f"“{shortened(name)}” occurs twice"
+
+
+def not_a_number(constant: str) -> str:
+    return f"{constant} is not a number of JSON"

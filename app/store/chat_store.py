@@ -27,7 +27,7 @@ from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
-from app.session.images import hashes_in, in_draft
+from app.session.images import hashes_in, hashes_of_turn, in_draft
 from app.store import schema, strings
 from app.store.database import ChecksumError, Database, checked, checksum, like, prefix_query, text_of
 from app.store.faults import UNREADABLE, EmptyStoreError, StoreError
@@ -429,6 +429,8 @@ class ChatStore(Database):
                 self._write_turn(chat, place, turn)
             elif turn.answer is not known.answer:
                 self._write_answer((chat.id, place), turn.answer, known.answer)
+                if turn.answer.calls != known.answer.calls:
+                    self._write_images((chat.id, place), hashes_of_turn(turn))
 
     def _write_turn(self, chat: Conversation, place: int, turn: Turn) -> None:
         key, blobs = (chat.id, place), dict[str, bytes]()
@@ -445,7 +447,7 @@ class ChatStore(Database):
             "INSERT INTO words (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, '')",
             (row, chat.name if place == 0 else "", turn.user.content, "\n".join(names)),
         )
-        self._write_images(key, hashes_in(version.user for version in turn.versions))
+        self._write_images(key, hashes_of_turn(turn))
         self._write_blobs(key, blobs)
         self._write_answer(key, turn.answer)
 
@@ -481,7 +483,7 @@ class ChatStore(Database):
             self.connection.execute(
                 "UPDATE words SET answer = ?"
                 " WHERE rowid = (SELECT id FROM turns WHERE chat = ? AND place = ?)",
-                (answer.words, *key),
+                (answer.searched, *key),
             )
 
     def _delete(self, table: str, row_id: str) -> None:

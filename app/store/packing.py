@@ -129,24 +129,25 @@ def _answer(of: PackedVersion, blobs: Mapping[str, bytes] | None) -> Answer:
 
 def without_results(answer: Answer, blobs: dict[str, bytes]) -> Answer:
     """`answer` with the hashes of its results; `blobs` gets their contents by these."""
-    results = []
-    for result in answer.results:
-        data = result.content.encode()
+    calls = []
+    for call in answer.calls:
+        data = call.result.encode()
         name = hashlib.sha256(data).hexdigest()
         blobs[name] = data
-        results.append(replace(result, content=name))
-    return replace(answer, results=tuple(results)) if results else answer
+        images = tuple(replace(each, path="") for each in call.images)
+        calls.append(replace(call, result=name, images=images))
+    return replace(answer, calls=tuple(calls)) if calls else answer
 
 
 def with_results(answer: Answer, blobs: Mapping[str, bytes]) -> Answer:
     """The answer of `without_results` again. Raises `ValueError` if a blob is missing."""
-    if not answer.results:
+    if not answer.calls:
         return answer
     try:
-        results = tuple(replace(each, content=blobs[each.content].decode()) for each in answer.results)
+        calls = tuple(replace(each, result=blobs[each.result].decode()) for each in answer.calls)
     except KeyError as error:
         raise ValueError(f"the result of a call is missing: {error}") from error
-    return replace(answer, results=results)
+    return replace(answer, calls=calls)
 
 
 def columns_of(tokens: Sequence[Token]) -> TokenColumns:

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from app.session.chats.presets import Override, Preset, apply, differences, find
+from app.session.tools.permission import Allowance
 from app.store import strings
 from app.store.packing import forgiving
 from core.errors import reason_of
@@ -57,6 +58,7 @@ class Preferences(Struct, frozen=True):
     `presets` are the person's own.
     `load_deaths`: as in `Link`, for the next start of the app.
     `model_offered`: the offer to download a larger model was answered.
+    `tool_allowances` are the permissions of tool calls that last longer than one call.
     `erase_chats` and `erase_vectors` are what the worker has yet to erase: ids of chats, digests of texts.
     """
 
@@ -69,6 +71,7 @@ class Preferences(Struct, frozen=True):
     load_deaths: int = 0
     presets: tuple[Preset, ...] = ()
     model_offered: bool = False
+    tool_allowances: tuple[Allowance, ...] = ()
     erase_chats: tuple[str, ...] = ()
     erase_vectors: tuple[str, ...] = ()
 

@@ -25,7 +25,7 @@ from app.store import strings
 from app.store.database import ChecksumError
 from app.store.faults import OtherStoreError
 
-VERSION = 11
+VERSION = 12
 _SEARCHED = "tokenize='unicode61 remove_diacritics 2', prefix='2 3'"
 _STATEMENTS = (
     """CREATE TABLE chats (

@@ -16,6 +16,8 @@ not use them. A source is a text that the model was given: an attached document,
 - `Tracer`: the same for an answer that is being written. `extend` adds text; `origins` are those of the text
   so far, and equal to those of `trace`.
 
+`copies` finds where the short texts of a call's arguments come from: exact parts of any length.
+
 `Conversation` has the sources of messages as they are sent to the model, and `spans_read` what of a document
 was read after a sparse prefill (the argument `read` of `trace`).
 
@@ -23,6 +25,7 @@ All character ranges are end-exclusive and count the characters of a str.
 """
 
 from core.origins.conversation import PASTED_CHARACTERS, Conversation, spans_read
+from core.origins.copied import Copy, copies
 from core.origins.index import Index
 from core.origins.tracer import Spans, Tracer, trace
 from core.origins.types import Fact, FactKind, FactState, Origins, Place, Run, Source
@@ -30,6 +33,7 @@ from core.origins.types import Fact, FactKind, FactState, Origins, Place, Run, S
 __all__ = [
     "PASTED_CHARACTERS",
     "Conversation",
+    "Copy",
     "Fact",
     "FactKind",
     "FactState",
@@ -40,6 +44,7 @@ __all__ = [
     "Source",
     "Spans",
     "Tracer",
+    "copies",
     "spans_read",
     "trace",
 ]

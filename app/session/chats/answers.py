@@ -106,10 +106,14 @@ def placed(token: Token, turn_id: str, after: Token) -> Token:
     )
 
 
-def joined(first: Finished, then: Finished, begun: int) -> Finished:
-    """Returns the end of an answer in two parts, the first of `begun` characters."""
+def joined(first: Finished, then: Finished, begun: int, *, new_prompt: bool = False) -> Finished:
+    """Returns the end of an answer in two parts, the first of `begun` characters.
+
+    `new_prompt`: results of calls were read between the parts.
+    """
     changes = dict.fromkeys((*first.effective.changes, *then.effective.changes))
-    read = (then if first.stats.is_read_again(then.stats) else first).effective
+    is_read = first.stats.is_read_again(then.stats) or (new_prompt and then.effective.reading != "dense")
+    read = (then if is_read else first).effective
     effective = replace(
         then.effective,
         changes=tuple(changes),

@@ -338,7 +338,7 @@ class Chats:
 
     def _fetch(self, chat_id: str) -> Conversation:
         # A running answer is always in memory: an unfinished one from the archive was interrupted by an exit.
-        return self._archive.load(chat_id).settled(UNFINISHED_NOTE)
+        return self._archive.load(chat_id).settled(UNFINISHED_NOTE, keep_waiting=True)
 
     def _let_go(self) -> None:
         """Drop conversations from memory that the archive can load again."""

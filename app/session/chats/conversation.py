@@ -17,6 +17,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session import strings
 from app.session.chats.answers import (
     Edit,
     all_typed,
@@ -28,14 +29,21 @@ from app.session.chats.answers import (
     to_go_on_from,
     with_edits,
 )
-from app.session.chats.parts import Part, Result, parts_of, words_of
+from app.session.chats.parts import Part, generations, parts_of, words_of
 from app.session.chats.presets import Override
+from app.session.tools.calls import CallRecord, ChosenTool
 from core.events import TYPED, Attachment, Finished, Message, Passage, ReadingMap, Token
 from core.settings import Settings
 
 # `imported` answers are text only: their one token, `TYPED`, is the whole text. `edited` ones were changed by
 # a person and not continued since.
-AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported", "edited"]
+# `calling` answers wait for permission or for the results of calls.
+AnswerStatus = Literal[
+    "waiting", "writing", "calling", "finished", "stopped", "cut_off", "failed", "imported", "edited"
+]
+
+# Of a result that a search looks through.
+_SEARCHED_CHARACTERS = 20_000
 
 # Fits the sidebar's 240 px at 13 px type.
 TITLE_CHARACTERS = 80
@@ -56,8 +64,8 @@ class Answer(Struct, frozen=True):
     `reading` is the reading map of its prompt, None for a dense prefill. `asked_of` is kept until the worker
     reports an end.
 
-    `tools` are the names of the functions that the model could call; without any, calls are text. `results`
-    are what they returned, in order.
+    `tools` are the names of the functions that the model could call; without any, calls are text. `calls` are
+    those that it made, in order.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -67,7 +75,7 @@ class Answer(Struct, frozen=True):
     reading: ReadingMap | None = None
     asked_of: AskedOf | None = None
     tools: tuple[str, ...] = ()
-    results: tuple[Result, ...] = ()
+    calls: tuple[CallRecord, ...] = ()
 
     @property
     def text(self) -> str:
@@ -78,7 +86,7 @@ class Answer(Struct, frozen=True):
         """The answer's thoughts, texts, calls and their results, in order."""
         format = self.finished.effective.format if self.finished else None
         format = (self.tokens[0].format if self.tokens else None) or format
-        return parts_of(self.tokens, format, self.tools, self.results)
+        return parts_of(self.tokens, format, self.tools, self.calls)
 
     @property
     def words(self) -> str:
@@ -86,8 +94,52 @@ class Answer(Struct, frozen=True):
         return words_of(self.text, (part.text for part in self.parts if part.kind == "text"))
 
     @property
+    def searched(self) -> str:
+        """What a search looks through: the words, and the calls with the beginnings of their results."""
+        calls = ((call.tool, call.arguments, call.result[:_SEARCHED_CHARACTERS]) for call in self.calls)
+        return "\n".join([self.words, *(text for call in calls for text in call)])
+
+    @property
+    def open_calls(self) -> tuple[CallRecord, ...]:
+        """The calls without a result."""
+        return tuple(call for call in self.calls if call.is_open)
+
+    @property
+    def last_generation(self) -> int:
+        """The number of tokens before the newest generation."""
+        return self.calls[-1].after if self.calls else 0
+
+    @property
+    def ends_with_results(self) -> bool:
+        """Whether nothing was written after the last call."""
+        return bool(self.calls) and self.last_generation == len(self.tokens)
+
+    @property
+    def documents(self) -> tuple[Attachment, ...]:
+        """The results that the model gets as documents."""
+        return tuple(document for call in self.calls if (document := call.document))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The answer as the model gets it again: its texts, calls and results."""
+        format = self.finished.effective.format if self.finished else None
+        format = (self.tokens[0].format if self.tokens else None) or format
+        found: list[Message] = []
+        for tokens, calls in generations(self.tokens, self.calls):
+            if not calls:
+                text = "".join(token.text for token in tokens)
+                found += [Message("assistant", text)] if text else []
+                continue
+            parts = parts_of(tokens, format, self.tools)
+            text = "".join(part.source for part in parts if part.kind != "call")
+            text = text if text.strip() else ""
+            made = tuple(call.written_call for call in calls)
+            found += [Message("assistant", text, tool_calls=made), *(call.message for call in calls)]
+        return tuple(found)
+
+    @property
     def over(self) -> bool:
-        return self.status not in ("waiting", "writing")
+        return self.status not in ("waiting", "writing", "calling")
 
     @property
     def begun_characters(self) -> int:
@@ -115,16 +167,29 @@ class Answer(Struct, frozen=True):
     def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
         """Returns the answer with the tokens that an edit left."""
         finished = end_of_edited(self.finished, tokens) if self.finished else None
-        kept = self._results_in(tokens)
-        return replace(self, tokens=tokens, status="edited", finished=finished, note="", results=kept)
+        kept = self._calls_in(tokens)
+        return replace(self, tokens=tokens, status="edited", finished=finished, note="", calls=kept)
 
-    def _results_in(self, tokens: tuple[Token, ...]) -> tuple[Result, ...]:
-        """The results before the first token that is another one in `tokens`."""
-        return tuple(each for each in self.results if self.tokens[: each.after] == tokens[: each.after])
+    def _calls_in(self, tokens: tuple[Token, ...]) -> tuple[CallRecord, ...]:
+        """The calls before the first token that is another one in `tokens`."""
+        return tuple(each for each in self.calls if self.tokens[: each.after] == tokens[: each.after])
+
+    def with_calls_ended(self, waiting: str | None, running: str) -> Answer:
+        """Returns the answer without open calls, which the model is told; None: those that wait stay."""
+        calls = []
+        for call in self.calls:
+            if call.state == "waiting" and waiting is not None:
+                call = replace(call, state="denied", result=waiting)
+            elif call.state == "running":
+                call = replace(call, state="unknown", result=strings.MAY_HAVE_RUN.format(why=running))
+            calls.append(call)
+        return replace(self, calls=tuple(calls))
 
     def can_go_on(self, model: str) -> bool:
         if not self.over or not self.tokens:
             return False
+        if self.ends_with_results:
+            return True
         if self.status == "edited":
             return True
         if self.finished is not None:
@@ -185,6 +250,11 @@ class Turn(Struct, frozen=True):
     place: int = 0
 
     @property
+    def documents(self) -> tuple[Attachment, ...]:
+        """The documents of the question and the results that are documents, as requests have them."""
+        return (*self.user.attachments, *self.answer.documents)
+
+    @property
     def versions(self) -> tuple[Version, ...]:
         """All versions, in the order in which they were asked."""
         shown = Version(self.id, self.user, self.answer, self.asked)
@@ -211,6 +281,16 @@ class Turn(Struct, frozen=True):
         """
         before = self.others if replaces else self.versions
         return _turn((*before, Version(turn_id, self.user, answer, asked)), len(before))
+
+
+def _typed(answer: Answer) -> tuple[tuple[Token, ...], tuple[CallRecord, ...]]:
+    """The tokens and calls of an answer for a model that did not write it: a token for each generation."""
+    tokens: list[Token] = []
+    kept: list[CallRecord] = []
+    for own, calls in generations(answer.tokens, answer.calls):
+        tokens += all_typed(own) if own else ()
+        kept += [replace(call, after=len(tokens)) for call in calls]
+    return tuple(tokens), tuple(kept)
 
 
 def _with_known_match(turn: Turn, finished: Finished) -> Finished:
@@ -247,6 +327,7 @@ class Conversation(Struct, frozen=True):
     next one first. `deleted` is set while the deletion can be undone. `preset` is the name of the last chosen
     preset, empty for none; its settings are among the overrides. `project` is the id of its project; without
     a living project of that id it has none. `files` are paths of files that were being read for the draft.
+    `tools` are those that the model may call.
     """
 
     id: str
@@ -262,6 +343,7 @@ class Conversation(Struct, frozen=True):
     queued: tuple[QueuedMessage, ...] = ()
     project: str = ""
     files: tuple[str, ...] = ()
+    tools: tuple[ChosenTool, ...] = ()
 
     @property
     def title(self) -> str:
@@ -277,7 +359,7 @@ class Conversation(Struct, frozen=True):
     @property
     def is_blank(self) -> bool:
         """Whether deleting the chat would lose nothing."""
-        kept = self.turns or self.name or self.overrides or self.preset or self.queued
+        kept = self.turns or self.name or self.overrides or self.preset or self.queued or self.tools
         return not (kept or self.files or self.draft != NOTHING_WRITTEN)
 
     def turn(self, turn_id: str) -> Turn:
@@ -346,6 +428,12 @@ class Conversation(Struct, frozen=True):
         """Returns the chat with the model and settings of an answer's request."""
         return self.with_answer(turn_id, replace(self.turn(turn_id).answer, asked_of=asked_of))
 
+    def offering(self, turn_id: str, tools: Sequence[str]) -> Conversation:
+        """Returns the chat with the names of the functions that the model may call from now on."""
+        answer = self.turn(turn_id).answer
+        names = tuple(dict.fromkeys((*(call.name for call in answer.calls), *tools)))
+        return self.with_answer(turn_id, replace(answer, tools=names)) if names != answer.tools else self
+
     def read(self, turn_id: str, reading: ReadingMap) -> Conversation:
         """Returns the chat with the reading map of an answer."""
         return self.with_answer(turn_id, replace(self.turn(turn_id).answer, reading=reading))
@@ -360,7 +448,8 @@ class Conversation(Struct, frozen=True):
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
-            finished = joined(answer.finished, finished, answer.begun_characters)
+            is_new = answer.calls and answer.finished.stats.tokens <= answer.last_generation
+            finished = joined(answer.finished, finished, answer.begun_characters, new_prompt=bool(is_new))
         finished = _with_known_match(self.turn(turn_id), finished)
         answer = replace(answer, status=status, finished=finished, asked_of=None, note="")
         if finished.effective.reading == "dense":
@@ -383,12 +472,12 @@ class Conversation(Struct, frozen=True):
         finished = answer.finished
         if finished is None and answer.asked_of is not None:
             finished = end_of(answer.tokens, answer.asked_of.model, answer.asked_of.settings)
-        tokens = to_go_on_from(answer.tokens)
+        first, calls = answer.last_generation, answer.calls
+        tokens = (*answer.tokens[:first], *to_go_on_from(answer.tokens[first:]))
         if answer.model != model:
-            tokens = all_typed(answer.tokens)
+            tokens, calls = _typed(answer)
             finished = end_of_edited(finished, tokens) if finished else None
-        kept = answer._results_in(tokens)
-        answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="", results=kept)
+        answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="", calls=calls)
         return self.with_answer(turn_id, answer)
 
     def without(self, turn_id: str) -> Conversation:
@@ -402,8 +491,8 @@ class Conversation(Struct, frozen=True):
         """
         index = self._index(turn_id)
         turn, before, later = self.turns[index], self.turns[:index], self.turns[index + 1 :]
-        first = sum(len(each.user.attachments) for each in before)
-        gone = range(first, first + len(turn.user.attachments))
+        first = sum(len(each.documents) for each in before)
+        gone = range(first, first + len(turn.documents))
         chat = replace(self, turns=(*before, *(_without_sources(each, gone) for each in later)))
         used_tokens = _context_after(before)
         if later:
@@ -418,8 +507,8 @@ class Conversation(Struct, frozen=True):
         after = before.without_turn(turn_id)
         index = before._index(turn_id)
         old = {each.id: (each, was) for each, was in zip(after.turns[index:], before.turns[index + 1 :])}
-        count = len(before.turns[index].user.attachments)
-        first = sum(len(each.user.attachments) for each in before.turns[:index])
+        count = len(before.turns[index].documents)
+        first = sum(len(each.documents) for each in before.turns[:index])
         later = []
         for turn in self.turns[index:]:
             now, was = old.get(turn.id, (None, turn))
@@ -448,9 +537,12 @@ class Conversation(Struct, frozen=True):
     @property
     def attachments(self) -> tuple[Attachment, ...]:
         """The documents of all versions of its turns, of the queued messages and of the draft."""
-        asked = [version.user for turn in self.turns for version in turn.versions]
-        queued = [each.message for each in self.queued]
-        return tuple(each for message in (*asked, *queued, self.draft) for each in message.attachments)
+        versions = [version for turn in self.turns for version in turn.versions]
+        unsent = [*(each.message for each in self.queued), self.draft]
+        found = [
+            each for version in versions for each in (*version.user.attachments, *version.answer.documents)
+        ]
+        return (*found, *(each for message in unsent for each in message.attachments))
 
     def with_draft(self, draft: Message, files: Sequence[str] = ()) -> Conversation:
         """Returns the chat with this draft, for which `files` are being read."""
@@ -463,6 +555,10 @@ class Conversation(Struct, frozen=True):
     def with_overrides(self, overrides: Sequence[Override]) -> Conversation:
         return replace(self, overrides=tuple(overrides))
 
+    def with_tools(self, tools: Sequence[ChosenTool]) -> Conversation:
+        """Returns the chat with these tools for the model, each once."""
+        return replace(self, tools=tuple(dict.fromkeys(tools)))
+
     def in_project(self, project_id: str) -> Conversation:
         return replace(self, project=project_id)
 
@@ -470,11 +566,22 @@ class Conversation(Struct, frozen=True):
         """Returns the chat deleted at this time, or restored (None)."""
         return replace(self, deleted=deleted)
 
-    def settled(self, note: str) -> Conversation:
-        """Returns the chat with unfinished answers cut off, for the reason `note`."""
+    def settled(self, note: str, *, keep_waiting: bool = False) -> Conversation:
+        """Returns the chat with unfinished answers cut off, for the reason `note`.
+
+        `keep_waiting`: calls that wait for permission still do. It is unknown whether running ones ran.
+        """
         chat = self
         for turn in self.turns:
-            if not turn.answer.over:
+            if turn.answer.status == "calling":
+                answer = turn.answer.with_calls_ended(
+                    None if keep_waiting else strings.COPIED,
+                    strings.CLOSED_MEANWHILE if keep_waiting else strings.COPIED,
+                )
+                if not answer.open_calls:
+                    answer = replace(answer, status="stopped", note=note)
+                chat = chat.with_answer(turn.id, answer)
+            elif not turn.answer.over:
                 chat = chat.cut_off(turn.id, note)
         return chat
 
@@ -489,10 +596,11 @@ class Conversation(Struct, frozen=True):
         return replace(self, turns=(*self.turns[:index], turn, *self.turns[index + 1 :]))
 
     def messages_before(self, turn_id: str) -> tuple[Message, ...]:
-        """Returns the messages of the request for that answer."""
+        """Returns the messages of the request for the newest generation of that answer."""
         turns = self.upto(turn_id)
-        asked = replace(turns[-1], answer=Answer())
-        return self.with_turns((*turns[:-1], asked)).messages_for_request()
+        answer = turns[-1].answer
+        begun = replace(answer, tokens=answer.tokens[: answer.last_generation])
+        return self.with_turns((*turns[:-1], replace(turns[-1], answer=begun))).messages_for_request()
 
     def messages_until(self, turn_id: str = "") -> tuple[Message, ...]:
         """Returns the messages before the question of that turn; all, if it is empty."""
@@ -511,8 +619,7 @@ class Conversation(Struct, frozen=True):
                 messages[-1] = _join(messages[-1], turn.user)
             else:
                 messages.append(turn.user)
-            if text := turn.answer.text:
-                messages.append(Message("assistant", text))
+            messages += turn.answer.messages
         return tuple(messages)
 
     def _broken(self, turn_id: str, status: AnswerStatus, note: str) -> Conversation:
@@ -630,8 +737,9 @@ def _join(first: Message, second: Message) -> Message:
 
 
 class Document(Struct, frozen=True):
-    """An attachment of a chat. `source` is its number over all messages, from 0, as the worker counts: each
-    request has all questions of the chat. `reading` is its reading map, None if all of it was read.
+    """An attachment of a chat, or a long result of a tool. `index` is its number in its turn, `source` over
+    all messages, from 0, as the worker counts: each request has all questions and results of the chat.
+    `reading` is its reading map, None if all of it was read.
 
     A map without a passage of this document means that none of it was read. `answered_by` is the turn for
     whose answer the map was made; it includes what earlier answers read.
@@ -650,7 +758,7 @@ def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
     newest: dict[int, tuple[str, ReadingMap]] = {}
     sources = 0
     for turn in chat.upto(upto) if upto else chat.turns:
-        own = range(sources, sources + len(turn.user.attachments))
+        own = range(sources, sources + len(turn.documents))
         sources = own.stop
         if turn.answer.reading is not None:
             on_map = {passage.source for passage in turn.answer.reading.passages}
@@ -660,7 +768,7 @@ def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
             newest.clear()  # the whole prompt has been read since
     found: list[Document] = []
     for turn in chat.turns:
-        for index, attachment in enumerate(turn.user.attachments):
+        for index, attachment in enumerate(turn.documents):
             source = len(found)
             answered_by, reading = newest.get(source, ("", None))
             found.append(Document(turn.id, index, source, attachment, reading, answered_by))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise, zip_longest
+from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
 from msgspec import Struct
 
+from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat, AnswerSplitter, lone_closing_tag
 from core.answer_format import Part as Piece
 from core.events import Token, Tool
@@ -22,18 +23,10 @@ from core.events import Token, Tool
 PartKind = Literal["thought", "text", "call", "result"]
 
 
-class Result(Struct, frozen=True):
-    """What the function `name` returned to the model after the first `after` tokens of an answer."""
-
-    name: str
-    content: str
-    after: int
-
-
 class Part(Struct, frozen=True):
     """A part of an answer; `opening` and `closing` are the marks around its text, which are never shown.
 
-    A result has no tokens, since the model did not write it.
+    A result has no tokens, since the model did not write it; `record` is its call.
     """
 
     kind: PartKind
@@ -41,6 +34,7 @@ class Part(Struct, frozen=True):
     opening: str = ""
     closing: str = ""
     tokens: tuple[Token, ...] = ()
+    record: CallRecord | None = None
 
     @property
     def source(self) -> str:
@@ -189,26 +183,28 @@ def parts_of(
     tokens: Sequence[Token],
     format: AnswerFormat | None = None,
     tools: Sequence[str] = (),
-    results: Sequence[Result] = (),
+    calls: Sequence[CallRecord] = (),
 ) -> tuple[Part, ...]:
-    """The parts of an answer, complete or not, in order. Each result separates two generations.
+    """The parts of an answer, complete or not, in order. Calls that were answered separate two generations.
 
     Together they have all `tokens` and all of the source.
     """
     found: list[Part] = []
-    for own, result in zip_longest(generations(tokens, results), results):
+    for own, records in generations(tokens, calls):
         found += _generated(own, format, tools)
-        found += [Part("result", result.content)] if result else []
+        found += [Part("result", each.result, record=each) for each in records]
     return tuple(found)
 
 
-def generations(tokens: Sequence[Token], results: Sequence[Result]) -> Iterator[Sequence[Token]]:
-    """The tokens before the first result, between results, and after the last one."""
+def generations(
+    tokens: Sequence[Token], calls: Sequence[CallRecord]
+) -> Iterator[tuple[Sequence[Token], Sequence[CallRecord]]]:
+    """The tokens of each generation with the calls that follow it; the last one has none and may be empty."""
     first = 0
-    for result in results:
-        yield tokens[first : result.after]
-        first = max(first, result.after)
-    yield tokens[first:]
+    for after, records in groupby(calls, lambda call: call.after):
+        yield tokens[first:after], tuple(records)
+        first = max(first, after)
+    yield tokens[first:], ()
 
 
 def _generated(tokens: Sequence[Token], format: AnswerFormat | None, tools: Sequence[str]) -> Iterator[Part]:

@@ -9,15 +9,14 @@ from app.chat import strings
 from app.chat.answer_text import AnswerText
 from app.chat.transcript import Transcript
 from app.session.chats.conversation import Answer, Turn
-from app.session.chats.parts import Result
 from core.events import Message
 from tests.app.chat.written import finished, tokens_of
 from tests.app.painted import noted_words
-from tests.app.session.chats.drawn import TOOL, answers
+from tests.app.session.chats.drawn import TOOL, answers, returned
 
 
 def _text(answer: Answer, cuts: list[int]) -> AnswerText:
-    text = AnswerText(answer.tools, answer.results)
+    text = AnswerText(answer.tools, answer.calls)
     assert answer.finished
     text.use_format(answer.finished.effective.format)
     for start, end in zip([0, *cuts], [*cuts, len(answer.tokens)]):
@@ -49,7 +48,7 @@ def test_all_parts_are_drawn_in_order_and_only_words_are_copied(answer: Answer, 
 def test_a_stored_result_is_painted_with_its_name(transcript: Transcript) -> None:
     tokens = tokens_of("I look. It rains.")
     answer = Answer(
-        tokens, "finished", finished(), tools=("weather",), results=(Result("weather", "rain, 9°", 2),)
+        tokens, "finished", finished(), tools=("weather",), calls=(returned("weather", "rain, 9°", 2),)
     )
     transcript.show_turns([Turn("t", Message("user", "Weather?"), answer)])
     view = transcript.answer("t")

@@ -241,7 +241,7 @@ def test_no_thought_leaves_the_chat(store: ChatStore, answer: Answer) -> None:
         "".join(blocks(chat, ExportOptions(tints=True), "title")),
         messages_for_title(chat)[1].content,
     ]
-    if not answer.results:
+    if not answer.calls:
         text = AnswerEntry("t", unparsed=answer.tokens, finished=answer.finished, over=True).parse()
         assert text.answer_source == answer.words
         assert [tuple(text.table.tokens[own.start : own.stop]) for own in text.thought_tokens] == [

@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn
-from app.session.chats.parts import Result
 from app.session.origins import (
     AnswerOrigins,
     ChatOrigins,
@@ -25,10 +24,12 @@ from app.session.origins import (
     sources_of,
     with_sources,
 )
+from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat
 from core.answer_format.formats import ThoughtTags
 from core.events import TYPED, Attachment, Message, Passage, ReadingMap, Token
 from core.origins import PASTED_CHARACTERS, Index, Place, Source, trace
+from tests.app.session.chats.drawn import returned
 
 LEASE = Attachment(
     "lease.md", "The rent is 8,400 euros a year and falls due on the first Monday of March.\n", 20
@@ -117,7 +118,7 @@ def test_a_fact_repeated_from_an_earlier_answer_keeps_its_state() -> None:
 
 def test_documents_long_messages_and_results_are_sources() -> None:
     turn = chat_of(ANSWER).turns[0]
-    answer = replace(turn.answer, results=(Result("search", "Found nothing.", 1),))
+    answer = replace(turn.answer, calls=(returned("search", "Found nothing.", 1),))
     long = Turn("t1", Message("user", "word " * 100), Answer())
     found = sources_of([replace(turn, answer=answer), long])
     assert [(each.name, each.document) for each in found] == [
@@ -160,10 +161,10 @@ CALL = '<tool_call>\n{"name": "find", "arguments": {"n": 420}}\n</tool_call>'
 RENT = "The rent is 8,400 euros a year."
 
 
-def answer_of(*texts: str, results: tuple[Result, ...] = (), **more: object) -> Answer:
+def answer_of(*texts: str, calls: tuple[CallRecord, ...] = (), **more: object) -> Answer:
     tokens = [Token("t", n, text, "normal", 1, n) for n, text in enumerate(texts)]
     tokens[0] = replace(tokens[0], format=FORMAT)
-    return replace(Answer(tuple(tokens), "finished", tools=("find",), results=results), **more)
+    return replace(Answer(tuple(tokens), "finished", tools=("find",), calls=calls), **more)
 
 
 def facts_of(answer: Answer) -> list[tuple[str, str]]:
@@ -172,12 +173,12 @@ def facts_of(answer: Answer) -> list[tuple[str, str]]:
 
 def test_each_generation_of_an_answer_is_traced_as_its_own() -> None:
     """Calls are left out, results are sources of what follows; thoughts never count."""
-    results = (Result("find", "The toll is 73.50 dollars.", 2),)
+    calls = (returned("find", "The toll is 73.50 dollars.", 2),)
     words = ("<think>420</think>The toll", " is 73.50 dollars, the rent 8,400 euros, ", "or 420.")
-    answer = answer_of("Wait, ", CALL, *words, results=results)
+    answer = answer_of("Wait, ", CALL, *words, calls=calls)
     assert [text for text, _ in facts_of(answer)] == ["73.50 dollars", "8,400 euros", "420"]
     assert [state for _, state in facts_of(answer)] == ["document", "document", "nowhere"]
-    assert facts_of(replace(answer, results=()))[-1] == ("420", "nowhere")
+    assert facts_of(replace(answer, calls=()))[-1] == ("420", "nowhere")
 
 
 @pytest.mark.parametrize("step_s", [0.0, 1.0])

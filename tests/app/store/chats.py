@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, QueuedMessage, Turn, Version
-from app.session.chats.parts import Result
 from app.session.chats.presets import Override
+from app.session.tools.calls import CallRecord, CallState, ChosenTool
 from core.events import (
     Attachment,
     Change,
@@ -70,10 +70,22 @@ def tokens(draw: st.DrawFn) -> tuple[Token, ...]:
 
 
 statuses: st.SearchStrategy[AnswerStatus] = st.sampled_from(
-    ["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
+    ["waiting", "writing", "calling", "finished", "stopped", "cut_off", "failed", "imported"]
 )
-results = st.lists(st.builds(Result, texts, texts, st.integers(0, 6)), max_size=2).map(tuple)
-answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts, results=results)
+calls = st.lists(
+    st.builds(
+        CallRecord,
+        *(ids, st.just("find"), texts, st.just("find"), texts),
+        state=st.sampled_from(get_args(CallState)),
+        result=texts,
+        images=st.lists(images, max_size=1).map(tuple),
+        left_out=st.sampled_from([(), ("a sound",)]),
+        allowed_by=st.sampled_from(["", "once"]),
+        after=st.integers(0, 6),
+    ),
+    max_size=2,
+).map(tuple)
+answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts, calls=calls)
 versions = st.builds(Version, ids, messages, answers, st.none() | times)
 
 
@@ -103,6 +115,7 @@ chats = st.builds(
     preset=texts,
     queued=st.lists(st.builds(QueuedMessage, messages, overrides), max_size=2).map(tuple),
     project=texts,
+    tools=st.lists(st.builds(ChosenTool, texts, texts), max_size=2).map(tuple),
 )
 
 
@@ -125,7 +138,9 @@ def finished(request: str, count: int) -> Finished:
 def with_results(chat: Conversation, content: str) -> Conversation:
     """`chat` with a call in both versions of its last turn, which returned the same."""
     *before, last = chat.turns
-    answer = replace(last.answer, tools=("find",), results=(Result("find", content, 2),))
+    answer = replace(
+        last.answer, tools=("find",), calls=(CallRecord("c1", "find", state="done", result=content, after=2),)
+    )
     other = Version(f"{last.id}-other", last.user, answer, last.asked)
     return chat.with_turns((*before, replace(last, answer=answer, others=(other,))))
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from app.session.chats.conversation import Answer
-from app.session.chats.parts import Result
+from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat
 from core.answer_format.formats import ThoughtTags
 from core.events import Effective, Finished, Stats, Token
@@ -21,6 +21,11 @@ CHANNELS = AnswerFormat(channels="harmony")
 _words = st.sampled_from(("plain words", "# A heading\n\n- item", "`code`", "x < y", "🙂 日本"))
 _thoughts = st.sampled_from((f"\n{SECRET} idea\n", f"{SECRET} one\n\n{SECRET} two", "", "\n"))
 _call = f'\n<tool_call>\n{{"name": "{TOOL}", "arguments": {{}}}}\n</tool_call>'
+
+
+def returned(name: str, result: str, after: int) -> CallRecord:
+    """A call of `name` that returned `result`."""
+    return CallRecord(f"call-{after}", name, tool=name, state="done", result=result, after=after)
 
 
 @st.composite
@@ -54,20 +59,20 @@ def _cut(draw: st.DrawFn, source: str, first: int) -> list[Token]:
 
 
 @st.composite
-def answers(draw: st.DrawFn, *, results: bool = True) -> Answer:
+def answers(draw: st.DrawFn, *, calls: bool = True) -> Answer:
     """A finished answer. Its thoughts have the word `SECRET`, its results `returned`."""
     format = draw(st.sampled_from((ANYWHERE, PREFILLED, CHANNELS)))
-    count = draw(st.integers(0, 2)) if results and format.calls else 0
+    count = draw(st.integers(0, 2)) if calls and format.calls else 0
     tokens: list[Token] = []
-    returned: list[Result] = []
+    records: list[CallRecord] = []
     for number in range(count + 1):
         tokens += _cut(draw, draw(_generation(format, calls=number < count)), len(tokens))
         if number < count:
             content = draw(
                 st.sampled_from(("returned", f"returned {number} 日本", "returned <think>x</think>"))
             )
-            returned.append(Result(TOOL, content, len(tokens)))
+            records += [returned(TOOL, content, len(tokens))] * draw(st.integers(1, 2))
     effective = Effective("toy", "float32", "off", Settings(), format=format)
     finished = Finished("r", "stop", Stats(tokens=len(tokens)), effective)
     tools = (TOOL,) if count else ()
-    return Answer(tuple(tokens), "finished", finished, tools=tools, results=tuple(returned))
+    return Answer(tuple(tokens), "finished", finished, tools=tools, calls=tuple(records))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from app.session.chats.conversation import Answer
-from app.session.chats.parts import Part, PartSplitter, Result, parts_of
+from app.session.chats.parts import Part, PartSplitter, parts_of
 from core.answer_format import AnswerFormat
 from core.events import Token
-from tests.app.session.chats.drawn import ANYWHERE, PREFILLED, SECRET, TOOL, answers
+from tests.app.session.chats.drawn import ANYWHERE, PREFILLED, SECRET, TOOL, answers, returned
 
 
 def tokens_of(*texts: str) -> tuple[Token, ...]:
@@ -25,7 +25,7 @@ def test_the_parts_have_all_of_the_answer(answer: Answer) -> None:
     parts = answer.parts
     assert "".join(part.source for part in parts) == answer.text
     assert tuple(token for part in parts for token in part.tokens) == answer.tokens
-    assert [part.text for part in parts if part.kind == "result"] == [r.content for r in answer.results]
+    assert [part.text for part in parts if part.kind == "result"] == [call.result for call in answer.calls]
     for part in parts:
         assert (SECRET in part.text) <= (part.kind == "thought")
         assert ("tool_call" in part.text) == (part.kind == "call")
@@ -33,7 +33,7 @@ def test_the_parts_have_all_of_the_answer(answer: Answer) -> None:
     assert "returned" not in answer.words
 
 
-@given(answers(results=False))
+@given(answers(calls=False))
 def test_an_answer_is_split_alike_however_it_arrives(answer: Answer) -> None:
     format = answer.finished.effective.format if answer.finished else None
     source = ""
@@ -58,7 +58,7 @@ def test_a_token_of_two_parts_belongs_to_the_thought() -> None:
 def test_each_generation_begins_as_its_prompt_ends() -> None:
     call = '<tool_call>\n{"name": "find", "arguments": {}}\n</tool_call>'
     tokens = tokens_of("Why?</think>", call, "So.</think>", "Yes.")
-    parts = parts_of(tokens, PREFILLED, (TOOL,), (Result(TOOL, "42", 2),))
+    parts = parts_of(tokens, PREFILLED, (TOOL,), (returned(TOOL, "42", 2),))
     assert kinds(parts) == [
         ("thought", "Why?"),
         ("call", call),
@@ -82,6 +82,6 @@ def test_an_answer_that_says_nothing_has_no_words() -> None:
 
 def test_an_edit_drops_the_results_after_it() -> None:
     tokens = tokens_of("One", "two", "three")
-    answer = Answer(tokens, "finished", results=(Result(TOOL, "a", 1), Result(TOOL, "b", 2)))
+    answer = Answer(tokens, "finished", calls=(returned(TOOL, "a", 1), returned(TOOL, "b", 2)))
     edited = answer.with_tokens((tokens[0], *tokens_of("other")))
-    assert [result.content for result in edited.results] == ["a"]
+    assert [call.result for call in edited.calls] == ["a"]
