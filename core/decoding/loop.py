@@ -1,4 +1,4 @@
-"""The decode loop: propose, verify in one forward pass, accept, roll back; and the statistics of its steps.
+"""The decode loop: propose, verify in one forward pass, accept, roll back.
 
 One step is one forward pass of the target over a block: the pending tokens, which are known but not in the
 cache yet, and the draft. It emits the accepted path and one token of the target's own. A step without a draft
@@ -33,16 +33,13 @@ rows that the output depends on count; rows after a rejected draft are ignored.
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlx.core as mx
 from msgspec import Struct
-from msgspec.structs import replace
 
 from core.decoding.answer import Answer, Pipeline
 from core.decoding.early_start import EarlyStart
@@ -61,7 +58,7 @@ from core.decoding.tree import tree_pass
 from core.drafting.draft import EMPTY, Draft, RejectedRow, sanitise
 from core.drafting.gate import Gate, PricedGate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
-from core.events import DraftSource, PositionStat, Stats
+from core.events import DraftSource
 from core.kv.verify_block import VerifyBlock
 from core.models.parts import Rotation, rotations
 
@@ -79,14 +76,16 @@ _FOLD_LIMIT_TOKENS = 8
 _CLEAR_EVERY_STEPS = 256
 
 
-class Step(Struct, frozen=True):
-    """Result of one forward pass. `tokens`: the `accepted` drafted ones, then the target's own, if any.
+class Step(Struct):
+    """One forward pass, filled in on its way: drafted, started, read, learned from. Complete once yielded.
 
+    - `tokens`: the `accepted` drafted ones, then the target's own, if any. `logprobs`: of each, if requested.
     - `drafted`: verified nodes; `tested`: nodes that the walk reached.
+    - `draft_s`: time of drafting, and of what the drafter learns from the outcome.
     - `width`: block width, including pending tokens; `tree`: it was a tree.
-    - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
+    - `worth`: of the draft to the planner, as expected; None if the drafter was not asked.
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
     - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
     - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and what was
@@ -95,16 +94,17 @@ class Step(Struct, frozen=True):
       device has nothing to do in it. 0 if the pass was started before.
     """
 
-    tokens: tuple[int, ...]
-    drafted: int
-    accepted: int
-    tested: int
-    draft_s: float
+    tokens: tuple[int, ...] = ()
+    drafted: int = 0
+    accepted: int = 0
+    tested: int = 0
+    draft_s: float = 0.0
     width: int = 1
     tree: bool = False
     logprobs: tuple[Logprob, ...] = ()
     forced: int = 0
     proposal_cost: float = 0.0
+    worth: float | None = None
     sources: tuple[DraftSource, ...] = ()
     waited_s: float = 0.0
     pipeline: Pipeline = "single"
@@ -112,19 +112,15 @@ class Step(Struct, frozen=True):
     host_s: float = 0.0
 
 
-class _Begun(NamedTuple):
-    """A step whose pass was started, with a draft that took `draft_s`.
+class _Pass(Struct, frozen=True):
+    """The pass of a step that was started: its `choices`, and the block that verifies `draft`.
 
-    `choices` of the pass; `block`: None for a plain one, which may have been running since the step before
-    (`was_ahead`).
+    `block`: None for a plain pass, whose `draft` is empty, and which may be running since the step before.
     """
 
-    draft: Draft
-    draft_s: float
-    host_s: float
     choices: Choices
-    block: VerifyBlock | None
-    was_ahead: bool = False
+    draft: Draft = EMPTY
+    block: VerifyBlock | None = None
 
 
 class DecodeLoop:
@@ -146,10 +142,7 @@ class DecodeLoop:
         self._drafts = spec.drafts and not sequence.why_no_rollback
         self._grammar = answer.grammar
         self._forces = answer.forces and not sequence.why_no_rollback
-        # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
-        self._forced: tuple[int, ...] = ()
-        self._guessed = EMPTY
-        self._proposal_cost = 0.0
+        self._guessed = EMPTY  # the drafter's own part of the current draft
         self._recycles = spec.recycles
         self._tops: list[list[int]] = []
         self._rejected: list[RejectedRow] = []
@@ -157,33 +150,29 @@ class DecodeLoop:
         self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
-        self._begun: _Begun | None = None
+        self._step = Step()  # the current one, and its pass while that is not read
+        self._pass: _Pass | None = None
         self._begins_early = (
             self._grammar is None
             and self._states is None
             and answer.proposer is None
             and not sequence.is_mirrored
         )
-        # When the last ids were there and the last step ended, and when the first part of the current step's
-        # pass was started.
+        # When the last ids were there, the first work after them was started (None: not yet), and the last
+        # step ended.
         self._ids_s = self._ended_s = 0.0
         self._started_s: float | None = None
         self._top_logprobs = answer.request.top_logprobs
         # Logits of the last forward pass and of the last step's tokens, kept only for logprobs; those of the
-        # last forward pass as float32, for rankings, which are computed with the choices; the block's width.
+        # last forward pass as float32, for rankings, which are computed with the choices.
         self._logits = mx.array(0.0)
         self._ranked: tuple[mx.array, ...] = ()
         self._step_logits = mx.array(0.0)
-        self._width = 1
         self._empty_drafts = 0
         self._steps = 0
-        # Of the current step: whether the gate rests, whether the drafter is asked, and seconds of waiting
-        # for the device.
+        # Of the current step: whether the gate rests, and whether the drafter is asked.
         self._rests = False
         self._asks = True
-        self._waited_s = 0.0
-        # Expected worth of the current step's draft to the planner; None if the drafter was not asked.
-        self._worth: float | None = None
         self._left_pipeline = False  # in the step before
 
     def steps(self, max_tokens: int) -> Generator[Step, None, None]:
@@ -197,18 +186,20 @@ class DecodeLoop:
         self._ids_s = self._ended_s = time.perf_counter()
         try:
             while left > 0:
-                if self._begun is None:
+                if self._pass is None:
                     self._begin(left)
                 step = self._finish(left)
                 if step.tokens[-1] == NO_CHOICE:
-                    if step.accepted:
-                        yield self._with_logprobs(replace(step, tokens=step.tokens[:-1]))
+                    step.tokens = step.tokens[:-1]
+                    if step.tokens:
+                        self._add_logprobs(step)
+                        yield step
                     raise self._no_choice_error(step)
                 left -= len(step.tokens)
                 self._steps += 1
                 if self._steps % _CLEAR_EVERY_STEPS == 0:
                     mx.clear_cache()
-                step = self._with_logprobs(step)
+                self._add_logprobs(step)
                 # Behind a pass that runs ahead the device has work.
                 if left > 0 and self._begins_early and not self._running and step.tokens[-1] not in eos:
                     self._begin(left)
@@ -218,14 +209,14 @@ class DecodeLoop:
 
     def _take_back(self) -> None:
         """Removes the rows of a block that was started and not read."""
-        if self._begun is not None and self._begun.block is not None:
-            self._begun.block.keep(self._width, ())
-        self._begun = None
+        if self._pass is not None and self._pass.block is not None:
+            self._pass.block.keep(self._step.width, ())
+        self._pass = None
 
     def _no_choice_error(self, step: Step) -> RequestError:
         if self._grammar is None:
             return BrokenLogitsError()
-        self._grammar.advance(step.tokens[:-1])
+        self._grammar.advance(step.tokens)
         failure = self._grammar.failure
         if not failure:
             return BrokenLogitsError()
@@ -233,59 +224,63 @@ class DecodeLoop:
             f"The answer ends here: its grammar reached a limit ({failure}).", "Use a simpler schema."
         )
 
-    def _with_logprobs(self, step: Step) -> Step:
-        """`step` with the logprobs of its tokens, if requested."""
-        if self._top_logprobs is None:
-            return step
-        rows = self._step_logits[: len(step.tokens)]
-        return replace(step, logprobs=logprobs(rows, step.tokens, self._top_logprobs))
+    def _add_logprobs(self, step: Step) -> None:
+        if self._top_logprobs is not None:
+            rows = self._step_logits[: len(step.tokens)]
+            step.logprobs = logprobs(rows, step.tokens, self._top_logprobs)
+
+    # ---- a step: drafted and started, read, learned from
 
     def _begin(self, left: int) -> None:
         """Drafts, and starts the pass of the next step."""
         started = time.perf_counter()
-        self._waited_s, self._started_s = 0.0, None
+        step = self._step = Step()
+        self._started_s = None
         gate, asked_before = self._answer.gate, self._asks
         self._rests = gate is not None and not gate.should_draft()
         # After a rest one forward pass has been started already, and no draft can follow it.
         self._asks = not self._rests and (asked_before or self._running is None)
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
-        draft_s = time.perf_counter() - started
-        sequence, pending, was_ahead = self._sequence, self._pending, self._running is not None
-        block: VerifyBlock | None = None
+        step.draft_s = time.perf_counter() - started
+        pending = self._pending
+        step.width = max(1, len(pending))
         if self._running is not None:
-            choices = self._running
+            begun = _Pass(self._running)
         elif len(draft) and len(pending) <= _FOLD_LIMIT_TOKENS:
-            block = VerifyBlock(sequence.cache)
+            step.drafted, step.tree = len(draft), not draft.is_chain
+            step.width = len(pending) + len(draft)
+            block = VerifyBlock(self._sequence.cache)
             logits, inputs = self._rows(pending, draft)
-            choices = self._sampler.choose(logits, inputs)
-            self._start(choices)
+            begun = _Pass(self._sampler.choose(logits, inputs), draft, block)
+            self._start(begun.choices)
         else:
-            choices = self._forward(pending)
-            self._start(choices)
-            sequence.append(pending)
+            begun = _Pass(self._forward(pending))
+            self._start(begun.choices)
+            self._sequence.append(pending)
             self._pending = []
-        self._width = len(pending) + len(draft) if block is not None else max(1, len(pending))
-        host_s = 0.0 if self._started_s is None else self._started_s - self._ids_s
-        self._begun = _Begun(draft, draft_s, host_s, choices, block, was_ahead)
+        step.host_s = 0.0 if self._started_s is None else self._started_s - self._ids_s
+        self._pass = begun
 
     def _finish(self, left: int) -> Step:
         """Reads the step that was begun, and learns from it."""
-        begun, self._begun = self._begun, None
+        step, begun = self._step, self._pass
         assert begun is not None
-        gate, draft = self._answer.gate, begun.draft
-        step = self._run(begun, left) if begun.block is None else self._verify(begun, begun.block)
+        self._pass = None
+        if begun.block is None:
+            self._run(step, begun.choices, left)
+        else:
+            self._verify(step, begun, begun.block)
         if step.tokens[-1] == NO_CHOICE:
             return step
         started = time.perf_counter()
-        forced, accepted = len(self._forced), step.accepted - len(self._forced)
-        tree = step.drafted > 0 and not draft.is_chain
-        self._drafter.observe(step.tokens[forced:])
+        gate = self._answer.gate
+        self._drafter.observe(step.tokens[step.forced :])
         if self._recycles and self._asks:
             self._drafter.observe_top(self._tops, self._rejected)
         planner = self._answer.planner
         if planner is not None and self._asks:
-            planner.record(self._width, tree, len(step.tokens), self._proposal_cost)
+            planner.record(step.width, step.tree, len(step.tokens), step.proposal_cost)
         elif planner is not None:
             planner.rested(len(step.tokens))
         if self._grammar is not None:
@@ -293,33 +288,22 @@ class DecodeLoop:
         priced = isinstance(gate, PricedGate) and gate.decides and left > len(step.tokens)
         sure = self._drafter.sure() if priced else 0.0  # kept for a draft at the next step
         ended = time.perf_counter()
-        observe_s = ended - started
-        counts = self._rests or self._asks
         if isinstance(gate, PricedGate) and priced:
-            gate.record(self._worth, sure)
-        elif isinstance(gate, Gate) and counts:
-            gate.record(1 + step.drafted - forced, accepted)
+            gate.record(step.worth, sure)
+        elif isinstance(gate, Gate) and (self._rests or self._asks):
+            gate.record(1 + step.drafted - step.forced, step.accepted - step.forced)
         self._left_pipeline = step.pipeline == "leaves"
-        took_s, self._ended_s = ended - self._ended_s, ended
-        draft_s = step.draft_s + observe_s
+        step.took_s, self._ended_s = ended - self._ended_s, ended
+        step.draft_s += ended - started
         if self._answer.cost is not None:
             # T is the time without a model's guesses.
-            block_s = took_s - (draft_s if self._proposal_cost else 0.0)
-            self._answer.cost.step(self._width, block_s, tree=tree, pipeline=step.pipeline)
-        return replace(
-            step,
-            draft_s=draft_s,
-            width=self._width,
-            tree=tree,
-            forced=forced,
-            proposal_cost=self._proposal_cost,
-            waited_s=self._waited_s,
-            took_s=took_s,
-            host_s=begun.host_s,
-        )
+            block_s = step.took_s - (step.draft_s if step.proposal_cost else 0.0)
+            self._answer.cost.step(step.width, block_s, tree=step.tree, pipeline=step.pipeline)
+        return step
 
     def _propose(self, budget: int) -> Draft:
-        self._forced, self._guessed, self._proposal_cost, self._worth = (), EMPTY, 0.0, None
+        """Forced tokens, which the drafter has observed then, and its own draft."""
+        self._guessed = EMPTY
         if self._answer.exactness.width_limit is not None:
             budget = min(budget, self._answer.exactness.width_limit - len(self._pending))
         if self._answer.exactness.length_limit is not None:
@@ -327,36 +311,37 @@ class DecodeLoop:
             budget = min(budget, self._answer.exactness.length_limit - held)
         if budget < 1:
             return EMPTY
-        grammar = self._grammar
+        grammar, forced = self._grammar, tuple[int, ...]()
         if self._forces and grammar is not None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
-            self._forced = grammar.forced[:budget]
-            if self._forced:
-                self._drafter.observe(self._forced)  # now, because it is certain
+            forced = grammar.forced[:budget]
+            if forced:
+                self._drafter.observe(forced)  # now, because it is certain
+        self._step.forced = len(forced)
         # A draft can follow all forced tokens only.
-        complete = grammar is None or grammar.forced_count == len(self._forced)
-        if self._drafts and len(self._forced) < budget and complete:
-            self._guessed = self._guess(budget - len(self._forced))
-        return _concatenated(self._forced, self._guessed)
+        complete = grammar is None or grammar.forced_count == len(forced)
+        if self._drafts and len(forced) < budget and complete:
+            self._guessed = self._guess(budget - len(forced), forced)
+        return _concatenated(forced, self._guessed)
 
-    def _guess(self, budget: int) -> Draft:
+    def _guess(self, budget: int, forced: tuple[int, ...]) -> Draft:
         """The drafter's draft after the forced tokens."""
         if not self._asks:
             self._empty_drafts = self._empty_drafts + 1 if self._rests else 0
             return EMPTY
-        planner, known = self._answer.planner, len(self._pending) + len(self._forced)
+        step, planner, known = self._step, self._answer.planner, len(self._pending) + len(forced)
         if planner is not None:
             self._drafter.least_probability = planner.least_probabilities(known)
         draft = sanitise(
             self._drafter.draft(budget), vocabulary=self._answer.model.info.vocabulary, budget=budget
         )
-        self._proposal_cost = self._drafter.proposal_cost
+        step.proposal_cost = self._drafter.proposal_cost
         if self._grammar is not None:
-            draft = self._grammar.filter_draft(draft, self._forced)
+            draft = self._grammar.filter_draft(draft, forced)
         if planner is not None:
             draft = planner.shape(draft, budget, known)
-            self._worth = planner.worth(draft, known) - self._proposal_cost
+            step.worth = planner.worth(draft, known) - step.proposal_cost
             if self._left_pipeline:
-                self._worth -= planner.asking  # entering it again takes as long
+                step.worth -= planner.asking  # entering it again takes as long
         self._empty_drafts = 0 if len(draft) else self._empty_drafts + 1
         return draft
 
@@ -364,7 +349,7 @@ class DecodeLoop:
         started = time.perf_counter()
         ids = choices.pull(*others)
         self._ids_s = time.perf_counter()
-        self._waited_s += self._ids_s - started
+        self._step.waited_s += self._ids_s - started
         return ids
 
     def _start(self, choices: Choices) -> None:
@@ -372,17 +357,21 @@ class DecodeLoop:
         is.
         """
         started = time.perf_counter()
-        if self._started_s is None:
-            self._started_s = started
+        self._has_work(started)
         choices.start(*self._ranked)
-        self._waited_s += time.perf_counter() - started
+        self._step.waited_s += time.perf_counter() - started
 
-    def _verify(self, begun: _Begun, block: VerifyBlock) -> Step:
+    def _has_work(self, started_s: float | None) -> None:
+        """The device got a part of a pass at `started_s`; None: it did not."""
+        if self._started_s is None:
+            self._started_s = started_s
+
+    def _verify(self, step: Step, begun: _Pass, block: VerifyBlock) -> None:
         sequence, pending, draft = self._sequence, self._pending, begun.draft
         lead = len(pending)
         walked = walk(draft, self._pulled(begun.choices, *self._ranked), self._answer.model.eos)
         if self._recycles:
-            self._recycle(draft, walked.path)
+            self._recycle(draft, walked.path, step.forced)
         if self._top_logprobs is not None:
             self._step_logits = self._logits[mx.array([0, *(node + 1 for node in walked.path)])]
         accepted = [draft.tokens[node] for node in walked.path]
@@ -391,19 +380,14 @@ class DecodeLoop:
         if self._states is not None:
             chain = rows[-1] == len(rows) - 1
             self._hand_out(known, self._hidden[: len(rows)] if chain else self._hidden[mx.array(rows)])
-        kept = rows if block.keep(lead + len(draft), rows) else []
+        kept = rows if block.keep(step.width, rows) else []
         sequence.append(known[: len(kept)])
         self._pending = [*known[len(kept) :], walked.last]
         if len(self._guessed):
-            self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
-        return Step(
-            (*accepted, walked.last),
-            len(draft),
-            len(accepted),
-            walked.tested,
-            begun.draft_s,
-            sources=tuple(draft.sources[node] for node in walked.path) if draft.sources else (),
-        )
+            self._drafter.feedback(self._guessed, max(0, len(accepted) - step.forced))
+        step.tokens, step.accepted, step.tested = (*accepted, walked.last), len(accepted), walked.tested
+        if draft.sources:
+            step.sources = tuple(draft.sources[node] for node in walked.path)
 
     def _hand_out(self, tokens: Sequence[int], hidden: mx.array, start: int | None = None) -> None:
         """Passes on the hidden states of known tokens, from position `start`; None: the sequence's end."""
@@ -411,9 +395,11 @@ class DecodeLoop:
         first = len(self._sequence.tokens) if start is None else start
         self._states.receive(range(first, first + len(tokens)), tokens, hidden)
 
-    def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
-        """Ranks ids along the accepted path, and after the rejected guesses nearest to it."""
-        emitted = [0, *(node + 1 for node in path)][len(self._forced) :]
+    def _recycle(self, draft: Draft, path: Sequence[int], forced: int) -> None:
+        """Ranks ids along the accepted path after `forced` tokens, and after the rejected guesses nearest to
+        it.
+        """
+        emitted = [0, *(node + 1 for node in path)][forced:]
         reached = {-1, *path}
         rejected = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
         rejected = rejected[-_REJECTED_ROWS:]
@@ -421,8 +407,8 @@ class DecodeLoop:
         self._tops = ranked[: len(emitted)]
         self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, ranked[len(emitted) :])]
 
-    def _run(self, begun: _Begun, left: int) -> Step:
-        sequence, running = self._sequence, begun.choices
+    def _run(self, step: Step, running: Choices, left: int) -> None:
+        sequence, was_ahead = self._sequence, self._running is not None
         self._step_logits, ranked = self._logits, self._ranked
         if self._states is not None:
             read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
@@ -441,10 +427,10 @@ class DecodeLoop:
         else:
             sequence.append([token])
         self._running = ahead
+        step.tokens = (token,)
         kinds: dict[tuple[bool, bool], Pipeline]
         kinds = {(False, True): "enters", (True, True): "ahead", (True, False): "leaves"}
-        pipeline = kinds.get((begun.was_ahead, ahead is not None), "single")
-        return Step((token,), 0, 0, 0, begun.draft_s, pipeline=pipeline)
+        step.pipeline = kinds.get((was_ahead, ahead is not None), "single")
 
     def _expects_no_draft(self) -> bool:
         """Whether the next step will hardly have a draft."""
@@ -482,9 +468,8 @@ class DecodeLoop:
             else:
                 whole, self._hidden = self._states.read(block[None], cache)
                 logits = whole[0, first:]
-        self._waited_s += early.seconds
-        if self._started_s is None:
-            self._started_s = early.first_s
+        self._step.waited_s += early.seconds
+        self._has_work(early.first_s)
         if self._top_logprobs is not None:
             self._logits = logits
         if self._recycles:
@@ -492,8 +477,7 @@ class DecodeLoop:
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])
         if self._grammar is not None:
             # Computed while the forward pass runs.
-            if self._started_s is None:
-                self._started_s = time.perf_counter()
+            self._has_work(time.perf_counter())
             mx.async_eval(logits)
             rows = rows._replace(allowed=mx.array(self._grammar.allowed(draft, logits.shape[-1])))
         return logits, rows
@@ -512,69 +496,3 @@ def _concatenated(forced: tuple[int, ...], guessed: Draft) -> Draft:
         (1.0,) * lead + guessed.confidence if len(guessed.confidence) == len(guessed) else (),
         (forced_by,) * lead + (guessed.sources or (unsaid,) * len(guessed)),
     )
-
-
-_LIVE_WINDOW_S = 2.0
-
-
-class Tally:
-    """Counts the steps of one answer in its `stats`. Times are seconds since the request started."""
-
-    def __init__(self, stats: Stats) -> None:
-        self._stats = stats
-        self._last_s = 0.0
-        self._first_tokens = 0
-        self._positions: list[list[int]] = []
-        self._draft_us: list[float] = []
-        self._host_ms: list[float] = []
-        self._recent: deque[tuple[float, int]] = deque()
-
-    def add(self, step: Step, now_s: float) -> None:
-        stats = self._stats
-        if not stats.steps:
-            stats.ttft_s, self._first_tokens = now_s, len(step.tokens)
-        self._last_s = now_s
-        stats.steps += 1
-        stats.tokens += len(step.tokens)
-        stats.accepted += step.accepted
-        stats.drafted += step.drafted
-        stats.tested += step.tested
-        stats.forced += step.forced
-        if step.drafted:
-            stats.bonus += 1
-        else:
-            stats.normal += 1
-        for index in range(step.tested):
-            if index == len(self._positions):
-                self._positions.append([0, 0])
-            self._positions[index][0] += 1
-            self._positions[index][1] += index < step.accepted
-        self._draft_us.append(step.draft_s * 1e6)
-        if step.pipeline in ("single", "enters"):
-            self._host_ms.append(step.host_s * 1e3)
-        self._recent.append((now_s, len(step.tokens)))
-        while now_s - self._recent[0][0] > _LIVE_WINDOW_S and len(self._recent) > 1:
-            self._recent.popleft()
-
-    def sum_up(self) -> None:
-        """Computes the rates and shares of what was counted so far."""
-        stats = self._stats
-        stats.positions = tuple(PositionStat(tested, accepted) for tested, accepted in self._positions)
-        stats.acceptance = stats.accepted / stats.tested if stats.tested else 0.0
-        stats.mean_per_step = stats.tokens / stats.steps if stats.steps else 0.0
-        # From the first step on, without its tokens.
-        stats.decode_s = self._last_s - stats.ttft_s
-        later = stats.tokens - self._first_tokens
-        stats.tokens_per_s = later / stats.decode_s if stats.decode_s > 0 else 0.0
-        if ordered := sorted(self._draft_us):
-            stats.draft_us_median = statistics.median(ordered)
-            stats.draft_us_p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-
-        # The first step has no step before it.
-        stats.host_ms_median = statistics.median(self._host_ms[1:] or [0.0])
-
-    @property
-    def live_tokens_per_s(self) -> float:
-        """Rate over the last two seconds."""
-        elapsed = self._recent[-1][0] - self._recent[0][0] if self._recent else 0.0
-        return sum(n for _, n in list(self._recent)[1:]) / elapsed if elapsed > 0 else 0.0

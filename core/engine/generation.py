@@ -6,6 +6,8 @@ thread.
 
 from __future__ import annotations
 
+import statistics
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +16,7 @@ import mlx.core as mx
 
 from core.answer_format import AnswerFormat
 from core.decoding.answer import Answer, MemoryGuard
-from core.decoding.loop import Step, Tally
+from core.decoding.loop import Step
 from core.decoding.repetition import Repetition
 from core.decoding.text import StopTexts, TokenTexts
 from core.drafting.draft import Facts
@@ -29,6 +31,8 @@ from core.events import (
     Likely,
     Origin,
     Passage,
+    PositionStat,
+    Stats,
     TableUse,
     Token,
 )
@@ -37,6 +41,7 @@ from core.prefill.reading import Reading
 from core.prefill.sources import sources
 
 _GAUGE_EVERY_S = 0.25
+_LIVE_WINDOW_S = 2.0
 _LEAST_SOURCED_TOKENS = 4
 
 
@@ -75,6 +80,68 @@ def shorten(answer: Answer, guard: MemoryGuard) -> None:
     if fits < wanted:
         reason = "more does not fit the memory" if fits < room else "the context is full after that"
         answer.downgrade("sampling.max_tokens", fits, reason)
+
+
+class Tally:
+    """Counts the steps of one answer in its `stats`. Times are seconds since the request started."""
+
+    def __init__(self, stats: Stats) -> None:
+        self._stats = stats
+        self._last_s = 0.0
+        self._first_tokens = 0
+        self._positions: list[list[int]] = []
+        self._draft_us: list[float] = []
+        self._host_ms: list[float] = []
+        self._recent: deque[tuple[float, int]] = deque()
+
+    def add(self, step: Step, now_s: float) -> None:
+        stats = self._stats
+        if not stats.steps:
+            stats.ttft_s, self._first_tokens = now_s, len(step.tokens)
+        self._last_s = now_s
+        stats.steps += 1
+        stats.tokens += len(step.tokens)
+        stats.accepted += step.accepted
+        stats.drafted += step.drafted
+        stats.tested += step.tested
+        stats.forced += step.forced
+        if step.drafted:
+            stats.bonus += 1
+        else:
+            stats.normal += 1
+        for index in range(step.tested):
+            if index == len(self._positions):
+                self._positions.append([0, 0])
+            self._positions[index][0] += 1
+            self._positions[index][1] += index < step.accepted
+        self._draft_us.append(step.draft_s * 1e6)
+        if step.pipeline in ("single", "enters"):
+            self._host_ms.append(step.host_s * 1e3)
+        self._recent.append((now_s, len(step.tokens)))
+        while now_s - self._recent[0][0] > _LIVE_WINDOW_S and len(self._recent) > 1:
+            self._recent.popleft()
+
+    def sum_up(self) -> None:
+        """Computes the rates and shares of what was counted so far."""
+        stats = self._stats
+        stats.positions = tuple(PositionStat(tested, accepted) for tested, accepted in self._positions)
+        stats.acceptance = stats.accepted / stats.tested if stats.tested else 0.0
+        stats.mean_per_step = stats.tokens / stats.steps if stats.steps else 0.0
+        # From the first step on, without its tokens.
+        stats.decode_s = self._last_s - stats.ttft_s
+        later = stats.tokens - self._first_tokens
+        stats.tokens_per_s = later / stats.decode_s if stats.decode_s > 0 else 0.0
+        if ordered := sorted(self._draft_us):
+            stats.draft_us_median = statistics.median(ordered)
+            stats.draft_us_p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+        # The first step has no step before it.
+        stats.host_ms_median = statistics.median(self._host_ms[1:] or [0.0])
+
+    @property
+    def live_tokens_per_s(self) -> float:
+        """Rate over the last two seconds."""
+        elapsed = self._recent[-1][0] - self._recent[0][0] if self._recent else 0.0
+        return sum(n for _, n in list(self._recent)[1:]) / elapsed if elapsed > 0 else 0.0
 
 
 class Writing:
