@@ -38,7 +38,7 @@ from core.machine.trials import (
 )
 from core.machine.width_cost import CONTEXTS, COSTS, CostProfile, LiveCost, load_costs, measure
 from core.models.loader import LoadedModel
-from core.prefill.clock import slowing
+from core.prefill.forecast import slowing
 from core.prefill.plan import Preference, preference_by_size
 from core.system.files import JsonStore
 

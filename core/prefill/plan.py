@@ -39,8 +39,7 @@ from core.kv.mlx_lm_caches import largest_window
 from core.kv.positions import Columns
 from core.models import memory
 from core.models.loader import LoadedModel
-from core.prefill.clock import PrefillClock
-from core.prefill.forecast import most_read_tokens
+from core.prefill.forecast import PrefillClock, most_read_tokens
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.read import Positions
 from core.prefill.scorers import SCORERS
@@ -380,7 +379,8 @@ class ReadingPlan(Struct, frozen=True):
     - `start`: length of the reused prefix. `sparse`: passages of the rest are skipped. `columns`: the answer
       attends to chosen passages of what was read before.
     - `scored`: passages and their scores, from which either is chosen; None if neither.
-    - `reason`, `scorer`, `unmatched`: as in `Effective`. `changes`: where the settings say otherwise.
+    - `reason`: of the decision; `ahead`, `earlier`: what was read before the question, and skipped in earlier
+      turns, in words. `scorer`, `unmatched`: as in `Effective`. `changes`: where the settings say otherwise.
     """
 
     text: PromptText
@@ -388,10 +388,16 @@ class ReadingPlan(Struct, frozen=True):
     sparse: bool
     columns: bool
     scored: tuple[Passages, Scored] | None
+    ahead: str
     reason: str
+    earlier: str
     scorer: str
     unmatched: bool
     changes: tuple[Change, ...]
+
+    def reading_reason(self, instead: str = "") -> str:
+        """As in `Effective`; `instead` replaces the decision's reason if the plan was not carried out."""
+        return f"{self.ahead}{instead or self.reason}{self.earlier}"
 
 
 class Planning:
@@ -467,14 +473,15 @@ class Planning:
             self._changes.append(Change("prefill.keep_pct", "100", f"{settings.keep_pct:g}", decision.reason))
         elif decision.deviates:
             self._changes.append(all_is_read(settings, decision.reason))
-        ahead = f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else ""
         return ReadingPlan(
             self._text,
             self._from,
             decision.sparse,
             columns,
             self._scored,
-            f"{ahead}{decision.reason}{earlier}",
+            f"{ahead_tokens:,} tokens were read before the question; " if ahead_tokens else "",
+            decision.reason,
+            earlier,
             self._scorer if decision.sparse or columns else "",
             self._matches is False and (decision.sparse or sequence.skipped > 0),
             tuple(self._changes),

@@ -29,8 +29,7 @@ from core.events import PrefillProgress, ReadingMap, ReadingPace
 from core.events.answer import PrefillPhase
 from core.kv.mlx_lm_caches import largest_window
 from core.models import memory
-from core.prefill.clock import PrefillClock
-from core.prefill.forecast import chosen_passages, most_read_tokens
+from core.prefill.forecast import PrefillClock, chosen_passages, most_read_tokens
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     LATEST,
@@ -139,7 +138,7 @@ class Reading:
         self._plan = plan
         answer.ids[:], answer.branches = plan.text.ids, plan.text.branches
         answer.stats.read_on_tokens = len(plan.text.quoted)
-        answer.sparse, answer.reading_reason = plan.sparse, plan.reason
+        answer.sparse, answer.reading_reason = plan.sparse, plan.reading_reason()
         answer.scorer, answer.unmatched = plan.scorer, plan.unmatched
         answer.changes += plan.changes
 
@@ -423,7 +422,8 @@ class Reading:
 
     def _fall_back(self, reason: str, *, deviates: bool = True) -> None:
         answer = self._answer
-        answer.sparse, answer.reading_reason, answer.scorer = False, reason, ""
+        answer.sparse, answer.reading_reason = False, self._plan.reading_reason(reason)
+        answer.scorer = ""
         answer.stats.read_tokens = answer.stats.kept_tokens = 0
         if deviates:
             answer.changes.append(all_is_read(answer.settings.prefill, reason))

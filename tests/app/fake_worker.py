@@ -86,8 +86,7 @@ from core.events import (
     encode,
 )
 from core.events.answer import PrefillPhase
-from core.prefill.clock import PrefillClock
-from core.prefill.forecast import chosen_passages
+from core.prefill.forecast import PrefillClock, chosen_passages
 from core.worker.queue import CommandQueue, Entry
 
 INFO = ModelInfo(

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from core.events import PrefillProgress, ReadingPace
-from core.prefill.clock import PrefillClock
-from core.prefill.forecast import PrefillDisplay, display
+from core.prefill.forecast import PrefillClock, PrefillDisplay, display
 
 _BEGUN_S = 5000.0  # of the steady clock
 

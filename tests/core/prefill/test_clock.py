@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.events import ReadingPace
-from core.prefill.clock import PrefillClock, slowing
-from core.prefill.forecast import display
+from core.prefill.forecast import PrefillClock, display, slowing
 from tests.core.prefill.played import Machine, Work, longest_unchanged_s, play, ratio_at, shown_at
 
 Drawn = tuple[PrefillClock, Work, Machine]

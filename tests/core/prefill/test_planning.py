@@ -16,7 +16,7 @@ from core.decoding.answer import MemoryGuard
 from core.errors import DraftModelError, NotEnoughMemoryError, PromptTooLongError
 from core.events import Change, MemoryNeed, ReadingPace
 from core.events.models import CHUNK_TOKENS
-from core.prefill.clock import PrefillClock
+from core.prefill.forecast import PrefillClock
 from core.prefill.plan import (
     ASKS_FOR_ALL,
     NOTHING_STANDS_OUT,
@@ -130,14 +130,29 @@ def test_skipping_that_fails_has_all_of_it_read(tokenizer: TokenizerWrapper, hel
     if held:
         for _ in read_prompt(answer.model.model, answer.sequence, answer.ids[: held + 1], chunk_tokens=64):
             pass
+        answer.sequence.ahead_columns = held
     answer.model.model = Unlucky(answer.model.model, ValueError("no luck"))
     found = read(answer)
     reason = "skipping failed (no luck), so all of it was read"
-    assert found.answer.reading_reason == reason
+    ahead = f"{held} tokens were read before the question; " if held else ""
+    assert found.answer.reading_reason == ahead + reason
     assert found.answer.changes == [Change("prefill.mode", "on", "off", reason)]
     assert (found.answer.sparse, found.answer.scorer, found.answer.stats.kept_tokens) == (False, "", 0)
     assert found.held == list(range(len(answer.ids) - 1))
     assert found.answer.stats.read_tokens == len(answer.ids) - 1 - held
+
+
+def test_skipping_that_fails_keeps_what_earlier_turns_skipped(tokenizer: TokenizerWrapper) -> None:
+    chat = asked(ABOUT_THE_WALRUS)
+    one = read(answer_to(tokenizer, chat, SPARSE)).answer
+    chat = (*chat, SAID, *asked(ABOUT_THE_OTTER))
+    answer = answer_to(tokenizer, chat, SPARSE | {"prefill.read_on": "off"}, one.sequence)
+    skipped = answer.sequence.skipped
+    answer.model.model = Unlucky(answer.model.model, ValueError("no luck"))
+    found = read(answer).answer
+    begins = f"skipping failed (no luck), so all of it was read; {skipped:,} earlier ones were skipped"
+    assert found.reading_reason.startswith(begins)
+    assert found.sequence.skipped == skipped > 0
 
 
 @pytest.mark.parametrize(
