@@ -457,9 +457,9 @@ class AnswerView(QWidget):
 
     def _change_card(self, change: Callable[[ReadingCard], None]) -> None:
         assert self.card
-        before_px = self.card.height_px
+        before_px = self.card.sizeHint().height()
         change(self.card)
-        if self.card.height_px != before_px:
+        if self.card.sizeHint().height() != before_px:
             self._resized()
 
     def _drop_card(self) -> None:
@@ -474,7 +474,7 @@ class AnswerView(QWidget):
     def height_for(self, width: int) -> int:
         """The height in screen pixels in a text column of that width."""
         if self.card:
-            return px(self.card.height_px)
+            return self.card.sizeHint().height()
         if self.editor:
             return self.editor.height_for(width)
         height = self._text_height(width)
@@ -498,7 +498,7 @@ class AnswerView(QWidget):
         """Lay the parts out. The transcript calls it after a change of height."""
         column = self.width() - 2 * MARGIN_PX
         if self.card:
-            self.card.setGeometry(MARGIN_PX, 0, column, px(self.card.height_px))
+            self.card.setGeometry(MARGIN_PX, 0, column, self.card.sizeHint().height())
             return
         if self.editor:
             self.editor.setGeometry(

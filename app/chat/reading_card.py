@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_map, strings
 from app.chat.intents import Intent, OpenPassage, ReadEverything, StopAnswer
 from app.chat.reading_map import (
     MapCell,
+    PhaseState,
     ReadingFacts,
+    ReadingPhase,
     cell_color,
     dense_estimate,
     draw_map,
@@ -26,19 +28,13 @@ from app.chat.reading_map import (
 from app.chat.reading_state import Label, ReadingState, now_s
 from app.controls.buttons import Button, on_click
 from app.controls.shapes import draw_box, draw_text
+from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.theme import color, theme
-from app.theme.zoom import (
-    design_point,
-    design_px,
-    design_size,
-    painter_on,
-    place,
-    px_size,
-    ratio_of,
-    width_of,
-)
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
+from app.theme.sheet import set_ground
+from app.theme.theme import color
+from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
 from core.events import Passage, PrefillProgress, ReadingMap
 
 STRIP_PX = 40
@@ -65,6 +61,7 @@ class ReadingMapStrip(QWidget):
         self._scored = 0.0
         self._cells: list[MapCell] | None = None
         self.setAccessibleName(strings.MAP_NAME)
+        set_fixed_height(self, self.HEIGHT_PX)
 
     def show_scoring(self, fraction: float) -> None:
         """Show the scored fraction of the prompt."""
@@ -143,22 +140,83 @@ class ReadingMapStrip(QWidget):
         self.update()
 
 
-_CARD_PX = 95
-_SPARSE_CARD_PX = 304
-_NOTE_PX = 28
+_NOTE_PX = 28  # below the card
 _PAD_X_PX = 21
-_PHASES_PX = 93
-_STRIP_PX = 138
-_LEGEND_PX = 213
-_LINE_PX = 244
-_BUTTONS_PX = 259
-_PHASE_GAP_PX = 30
-_LEFT = Qt.AlignmentFlag.AlignLeft
+_LEAST_PHASE_PX = 110  # of its words, where it has more
+_KEYS = (
+    (strings.KEY_READ, MapCell("read")),
+    (strings.KEY_KEPT, MapCell("kept")),
+    (strings.KEY_EARLIER, MapCell("earlier")),
+    (strings.KEY_SKIPPED, MapCell("skipped", 0.5)),
+)
 _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
+class _Bar(QWidget):
+    """The share `fraction`, 0 to 1, as a bar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fraction = 0.0
+        set_fixed_height(self, 6)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, area = painter_on(self), area_of(self)
+        draw_box(painter, area, 3, color("fill2"))
+        if self.fraction > 0:
+            area.setWidth(max(6.0, area.width() * self.fraction))
+            draw_box(painter, area, 3, color("accent_fill"))
+
+
+class _Phase(QWidget):
+    """A phase: its mark, its title and a note below it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state: PhaseState = "ahead"
+        self._title = TextLabel("", 12, 16, weight=500)
+        self._note = TextLabel("", 11, 15, tabular=True)
+        set_fixed_height(self, 31)
+        column_of(STRETCH, self._title, self._note, STRETCH, margins=(24, 0, 0, 0), parent=self)
+
+    def show_phase(self, phase: ReadingPhase) -> None:
+        self._state = phase.state
+        self._title.setText(phase.title)
+        self._title.set_color("text2" if phase.state == "ahead" else "text")
+        self._note.setText(phase.note)
+        self._note.setVisible(bool(phase.note))
+        self.update()
+
+    def minimumSizeHint(self) -> QSize:
+        hint = self.sizeHint()
+        return hint.boundedTo(QSize(px(_LEAST_PHASE_PX), hint.height()))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, dot = painter_on(self), QRectF(0, 8, 16, 16)
+        if self._state == "done":
+            draw_box(painter, dot, 8, color("accent_tint"))
+            icon = icon_pixmap("check", color("accent"), 10, ratio_of(self))
+            painter.drawPixmap(QPointF(dot.left() + 3, dot.top() + 3), icon)
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(color("accent" if self._state == "active" else "hair2"), 2))
+        painter.drawEllipse(dot.adjusted(1, 1, -1, -1))
+
+
+class _Key(QWidget):
+    """What a colour of the map means."""
+
+    def __init__(self, words: str, cell: MapCell) -> None:
+        super().__init__()
+        self._cell = cell
+        row_of(TextLabel(words, 11, 15), margins=(16, 0, 0, 0), parent=self)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        draw_box(painter_on(self), QRectF(0, 2.5, 10, 10), 2, cell_color(self._cell))
+
+
 class ReadingCard(QWidget):
-    """`height_px` may change with `show_progress` and `show_map`. `act` gets the person's intents.
+    """Its height may change with `show_progress` and `show_map`. `act` gets the person's intents.
 
     Between two events the remaining time is counted on each second. `now`: the steady clock.
     """
@@ -180,22 +238,42 @@ class ReadingCard(QWidget):
         self.facts: ReadingFacts | None = None
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._show_facts)
-        self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)), self)
-        self.everything_button = Button(strings.READ_EVERYTHING, parent=self)
-        self.cancel_button = Button(strings.CANCEL, parent=self)
+        self._title = TextLabel("", 15, 20, "text", weight=600, tabular=True)
+        self._left = TextLabel("", 13, 20, tabular=True, align=_RIGHT)
+        self._bar = _Bar()
+        self._done = TextLabel("", 11, 15, tabular=True)
+        self._percent = TextLabel("", 11, 15, tabular=True, align=_RIGHT)
+        # Of a sparse prefill.
+        self._phases = [_Phase() for _ in range(3)]
+        self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)))
+        self._keys = [_Key(*key) for key in _KEYS]
+        self._hint = TextLabel(strings.MAP_HINT, 11, 15, align=_RIGHT)
+        self.everything_button = Button(strings.READ_EVERYTHING)
+        self._estimate = TextLabel("", 12, 28, tabular=True)
+        self.cancel_button = Button(strings.CANCEL)
         on_click(
             (self.everything_button, lambda: act(ReadEverything(turn_id))),
             (self.cancel_button, lambda: act(StopAnswer())),
         )
-        self._sparse_parts = (self.strip, self.everything_button, self.cancel_button)
-        for part in self._sparse_parts:
-            part.hide()
-        theme.zoomed.connect(self._arrange)
-
-    @property
-    def height_px(self) -> int:
-        """The current height in design pixels."""
-        return (_SPARSE_CARD_PX if self.is_sparse else _CARD_PX) + _NOTE_PX
+        line = QWidget()
+        set_ground(line, "hair")
+        set_fixed_height(line, 1)
+        self._sparse = QWidget()
+        column_of(
+            *(15, row_of(*self._phases, STRETCH, gap=30)),
+            *(14, self.strip, 9, row_of(*self._keys, (self._hint, 1), gap=16)),
+            *(16, line),
+            *(14, row_of(self.everything_button, (self._estimate, 1), self.cancel_button, gap=9)),
+            parent=self._sparse,
+        )
+        self._sparse.hide()
+        card = column_of(
+            row_of(self._title, (self._left, 1), gap=16),
+            *(13, self._bar, 7, row_of((self._done, 1), self._percent, gap=16)),
+            self._sparse,
+            margins=(_PAD_X_PX, 17, _PAD_X_PX, 17),
+        )
+        self._column = column_of(card, 12, TextLabel(strings.READING_NOTE, 12, 16), parent=self)
 
     @property
     def is_sparse(self) -> bool:
@@ -223,143 +301,64 @@ class ReadingCard(QWidget):
                 self.strip.show_read(read_so_far(state.progress))
         self._show_facts()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        facts = self.facts
-        if facts is None:
-            return
-        painter = painter_on(self)
-        card = QRectF(0, 0, width_of(self), self.height_px - _NOTE_PX)
-        draw_box(painter, card, 12, color("raised"), color("hair"))
-        left, width = _PAD_X_PX, width_of(self) - 2 * _PAD_X_PX
-        line = QRectF(left, 17, width, 20)
-        draw_text(painter, line, facts.title, ui_font(15, 600, tabular=True), color("text"), _LEFT)
-        draw_text(painter, line, facts.left, ui_font(13, tabular=True), color("text2"), _RIGHT)
-        draw_box(painter, QRectF(left, 50, width, 6), 3, color("fill2"))
-        if facts.fraction > 0:
-            bar = QRectF(left, 50, max(6.0, width * facts.fraction), 6)
-            draw_box(painter, bar, 3, color("accent_fill"))
-        line = QRectF(left, 63, width, 15)
-        small = ui_font(11, tabular=True)
-        draw_text(painter, line, facts.done, small, color("text2"), _LEFT)
-        draw_text(painter, line, f"{int(100 * facts.fraction)}%", small, color("text2"), _RIGHT)
-        if facts.phases:
-            self._paint_phases(painter, facts)
-            self._paint_legend(painter)
-            painter.fillRect(QRectF(left, _LINE_PX, width, 1), color("hair"))
-            self._paint_estimate(painter)
-        note = QRectF(0, card.bottom() + 12, width_of(self), 16)
-        draw_text(painter, note, strings.READING_NOTE, ui_font(12), color("text2"), _LEFT)
-
-    # ---- inside
-
     def set_context_limit(self, tokens: int) -> None:
         """Set what the context holds, which decides whether all fits until the map is known; 0: unknown."""
         self._limit_tokens = tokens
         self._show_facts()
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.facts is not None:
+            card = area_of(self).adjusted(0, 0, 0, -_NOTE_PX)
+            draw_box(painter_on(self), card, 12, color("raised"), color("hair"))
+
+    # ---- inside
+
     @property
     def _all_fits(self) -> bool:
         """Whether the context holds the whole prompt."""
-        reading, progress = self._reading, self._progress
+        reading, progress = self._state.reading, self._state.progress
         if reading is not None or progress is None:
             return reading is None or reading.all_fits
         prompt_tokens = progress.total_tokens + progress.reused_tokens
         return not self._limit_tokens or prompt_tokens < self._limit_tokens
-
-    @property
-    def _reading(self) -> ReadingMap | None:
-        return self._state.reading
-
-    @property
-    def _progress(self) -> PrefillProgress | None:
-        return self._state.progress
 
     def _show_facts(self) -> None:
         facts = self._state.facts(self._now())
         if facts is None:
             return
         self.facts = facts
-        for part in self._sparse_parts:
-            part.setVisible(self.is_sparse)
-        self.everything_button.setVisible(self.is_sparse and self._all_fits)
+        self._title.setText(facts.title)
+        self._left.setText(facts.left)
+        self._bar.fraction = facts.fraction
+        self._bar.update()
+        self._done.setText(facts.done)
+        self._percent.setText(f"{int(100 * facts.fraction)}%")
+        if self.is_sparse:
+            self._show_sparse(facts)
+        self._sparse.setVisible(self.is_sparse)
+        self._column.activate()  # so that the height is known now
         self.setAccessibleName(facts.title)
         phases = ", ".join(f"{p.title}: {p.note}" for p in facts.phases if p.note)
         self.setAccessibleDescription(" ".join(part for part in (facts.left, phases) if part))
-        self.everything_button.setAccessibleDescription(self._estimate())
-        self._arrange()
         self.update()
 
-    def _arrange(self) -> None:
-        width = width_of(self) - 2 * _PAD_X_PX
-        place(self.strip, _PAD_X_PX, _STRIP_PX, width, ReadingMapStrip.HEIGHT_PX)
-        size = design_size(self.everything_button.sizeHint())
-        place(self.everything_button, _PAD_X_PX, _BUTTONS_PX, size.width(), size.height())
-        size = design_size(self.cancel_button.sizeHint())
-        left = width_of(self) - _PAD_X_PX - size.width()
-        place(self.cancel_button, left, _BUTTONS_PX, size.width(), size.height())
+    def _show_sparse(self, facts: ReadingFacts) -> None:
+        reading = self._state.reading
+        for shown, phase in zip(self._phases, facts.phases, strict=True):
+            shown.show_phase(phase)
+        self._keys[2].setVisible(reading is not None and reads_on(reading))
+        self._hint.setText("" if reading is None else strings.MAP_HINT)
+        self.everything_button.setVisible(self._all_fits)
+        words = self._words_of_all()
+        self.everything_button.setAccessibleDescription(words)
+        self._estimate.setText(words)
 
-    def _paint_phases(self, painter: QPainter, facts: ReadingFacts) -> None:
-        title_font, note_font = ui_font(12, 500), ui_font(11, tabular=True)
-        metrics = QFontMetricsF(title_font), QFontMetricsF(note_font)
-        widths = [
-            25 + max(metrics[0].horizontalAdvance(phase.title), metrics[1].horizontalAdvance(phase.note))
-            for phase in facts.phases
-        ]
-        room = width_of(self) - 2 * _PAD_X_PX - (len(widths) - 1) * _PHASE_GAP_PX
-        if sum(widths) > room:  # each has a part of it, so that none is without its words
-            widths = [room / len(widths)] * len(widths)
-        x = float(_PAD_X_PX)
-        for phase, width in zip(facts.phases, widths):
-            dot = QRectF(x, _PHASES_PX + 8, 16, 16)
-            if phase.state == "done":
-                draw_box(painter, dot, 8, color("accent_tint"))
-                icon = icon_pixmap("check", color("accent"), 10, ratio_of(self))
-                painter.drawPixmap(QPointF(dot.left() + 3, dot.top() + 3), icon)
-            else:
-                ring = color("accent" if phase.state == "active" else "hair2")
-                painter.setPen(QPen(ring, 2))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawEllipse(dot.adjusted(1, 1, -1, -1))
-            ink = color("text" if phase.state != "ahead" else "text2")
-            top = _PHASES_PX if phase.note else _PHASES_PX + 8
-            draw_text(painter, QRectF(x + 24, top, width - 24, 16), phase.title, title_font, ink, _LEFT)
-            note = QRectF(x + 24, _PHASES_PX + 16, width - 24, 15)
-            draw_text(painter, note, phase.note, note_font, color("text2"), _LEFT)
-            x += width + _PHASE_GAP_PX
-
-    def _paint_legend(self, painter: QPainter) -> None:
-        font = ui_font(11)
-        x = float(_PAD_X_PX)
-        earlier = [(strings.KEY_EARLIER, MapCell("earlier"))]
-        for words, cell in (
-            (strings.KEY_READ, MapCell("read")),
-            (strings.KEY_KEPT, MapCell("kept")),
-            *(earlier if self._reading and reads_on(self._reading) else []),
-            (strings.KEY_SKIPPED, MapCell("skipped", 0.5)),
-        ):
-            draw_box(painter, QRectF(x, _LEGEND_PX + 2.5, 10, 10), 2, cell_color(cell))
-            width = QFontMetricsF(font).horizontalAdvance(words) + 1
-            draw_text(painter, QRectF(x + 16, _LEGEND_PX, width, 15), words, font, color("text2"), _LEFT)
-            x += 16 + width + 16
-        if self._reading is None:
-            return
-        hint = QRectF(x, _LEGEND_PX, width_of(self) - _PAD_X_PX - x, 15)
-        draw_text(painter, hint, strings.MAP_HINT, font, color("text2"), _RIGHT)
-
-    def _paint_estimate(self, painter: QPainter) -> None:
-        button = self.everything_button
-        left = _PAD_X_PX if button.isHidden() else design_px(button.geometry().right()) + 9
-        available = design_px(self.cancel_button.x()) - 9 - left
-        box = QRectF(left, _BUTTONS_PX, available, 28)
-        draw_text(painter, box, self._estimate(), ui_font(12, tabular=True), color("text2"), _LEFT)
-
-    def _estimate(self) -> str:
-        if self._progress is None:
+    def _words_of_all(self) -> str:
+        """What reading everything takes."""
+        progress, reading = self._state.progress, self._state.reading
+        if progress is None:
             return ""
         if not self._all_fits:
             return strings.MORE_THAN_FITS
-        tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
-        return dense_estimate(tokens, self._reading.dense_s if self._reading else None)
+        tokens = reading.prompt_tokens if reading else progress.total_tokens
+        return dense_estimate(tokens, reading.dense_s if reading else None)

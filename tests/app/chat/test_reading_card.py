@@ -12,6 +12,7 @@ from app.chat.entry import answer_entry
 from app.chat.intents import Intent, OpenPassage, ReadEverything, StopAnswer
 from app.chat.reading_card import ReadingCard
 from app.chat.reading_state import ReadingState
+from app.controls.text_label import TextLabel
 from app.session.chats.conversation import Answer, Turn
 from app.theme.theme import Theme
 from core.events import Image, Message, Passage, PrefillProgress, ReadingMap
@@ -55,16 +56,30 @@ def column(card: ReadingCard, x: int) -> str:
 def test_a_dense_reading_has_no_map(card: ReadingCard) -> None:
     card.show_progress(PrefillProgress("r", 100, 1000, 0, 9.0))
     assert not card.is_sparse
-    assert card.height_px == 123
-    assert card.strip.isHidden()
-    assert card.everything_button.isHidden()
+    assert card.sizeHint().height() == 123
+    assert not card.strip.isVisible()
+    assert not card.everything_button.isVisible()
     assert card.accessibleName() == "Reading 1,000 tokens"
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.5])
+def test_in_a_narrow_card_no_phase_is_without_its_title(card: ReadingCard, theme: Theme, zoom: float) -> None:
+    theme.set_zoom(zoom)
+    card.resize(round(440 * zoom), card.height())
+    card.show_progress(SCORING)
+    card.show_map(replace(MAP, always_tokens=120))
+    card.show_progress(READING)
+    titles = {phase.title for phase in card.facts.phases}
+    shown = [label for label in card.findChildren(TextLabel) if label.text() in titles]
+    cut = [label.text() for label in shown if label.width() < label.sizeHint().width()]
+    theme.set_zoom(1.0)
+    assert (len(shown), cut) == (3, [])
 
 
 def test_the_map_follows_the_reading(card: ReadingCard, clock: Clock, theme: Theme) -> None:
     card.show_progress(SCORING)
     assert card.is_sparse
-    assert card.height_px == 332
+    assert card.sizeHint().height() == 332
     width = card.strip.width()
     seen = column(card, width // 4)
     assert seen != column(card, 3 * width // 4) == theme.color("map_empty").name()
