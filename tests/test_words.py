@@ -85,7 +85,7 @@ NAMES = frozenset(
         "Turkish",
         "Arabic",
     }
-    | {"Claude", "Open", "LM", "Studio", "Mbit"}
+    | {"Claude", "Desktop", "Cursor", "Code", "Open", "LM", "Studio", "Mbit"}
     # windows, sections and values of settings, by their labels
     | {
         "Race",
@@ -126,6 +126,7 @@ _ALSO_COMMANDS = frozenset(
     }
     | {"REMOVE_IMAGE", "REMOVE_IMAGES"}
     | {"SHOW_IN_FOLDER", "SHOW_LIBRARY", "SHOW_SKIPPED", "WAY_NEW_CHAT"}
+    | {"ADD_SERVERS"}
     | {"HIDE_ATTACHMENTS", "SHOW_ATTACHMENTS", "SHOW_LESS", "SHOW_LESS_OF_MANY", "SHOW_MORE"}
     | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}
     | {"ATTACH_FILE", "ATTACH_FOLDER"}

@@ -25,6 +25,7 @@ from app.chat.reading_map import dense_estimate, is_worth_showing
 from app.chat.reading_state import now_s
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of, spoken
+from app.chat.tools.card import CallCard
 from app.controls.buttons import Button, on_click
 from app.controls.keys import held
 from app.controls.sheets import Question
@@ -136,6 +137,7 @@ class AnswerEditor(QWidget):
 
 
 _STRIP_GAP_PX = 12
+_CALL_GAP_PX = 10
 _FOOTER_OUTDENT_PX = 6
 # Figures that change 30 times a second cannot be read. The gauges use the same rate.
 _STATS_EVERY_S = 0.25
@@ -174,6 +176,7 @@ class AnswerView(QWidget):
         self._copies_only = False
         self.card: ReadingCard | None = None  # during the prefill
         self.editor: AnswerEditor | None = None  # while a person edits the answer
+        self.calls: dict[str, CallCard] = {}  # that wait for permission, by id, in order
         self._is_newest = False
         self._hovered = False
         self._finished = False
@@ -217,6 +220,7 @@ class AnswerView(QWidget):
         self.body.set_origins(entry.origins)
         if entry.over:
             self.finish(entry.finished, entry.note)
+        self.show_calls()
         self.show_waiting()
         return True
 
@@ -292,7 +296,7 @@ class AnswerView(QWidget):
         """Show what the answer waits for, half a second after that began; a caret alone does not say it."""
         has_text = self.body.has_text
         words = self._entry.waits_for or ("" if has_text else strings.WRITES)
-        shown = not self._finished and self.card is None and bool(words)
+        shown = not self._finished and self.card is None and not self.calls and bool(words)
         left_s = self._entry.waits_since_s + _WAITS_SHOWN_AFTER_S - now_s()
         if shown and left_s > 0:
             self._waiting_timer.start(math.ceil(1000 * left_s))
@@ -305,6 +309,32 @@ class AnswerView(QWidget):
         self.waiting.setVisible(shown)
         self.body.setVisible((has_text or not shown) and self.card is None and self.editor is None)
         self._resized()
+
+    def show_calls(self) -> None:
+        """Show the calls of the entry as they are now: cards for those that wait, else lines in the text."""
+        entry = self._entry
+        if entry.calls:
+            self.body.show_calls([view.record for view in entry.calls])
+        waiting = {view.record.id: view for view in entry.waiting_calls}
+        for call_id in self.calls.keys() - waiting.keys():
+            card = self.calls.pop(call_id)
+            card.hide()
+            card.deleteLater()
+        for call_id, view in waiting.items():
+            if call_id not in self.calls:
+                card = CallCard(entry.turn_id, view, self._act, self._resized, self)
+                self.calls[call_id] = card
+                card.show()
+                announce(self, card.accessibleName())
+        if waiting:
+            self._drop_card()
+        self.show_waiting()
+        self._resized()
+
+    @property
+    def has_edited_call(self) -> bool:
+        """Whether the arguments of a call that waits were changed."""
+        return any(card.is_edited for card in self.calls.values())
 
     def append(self, tokens: Sequence[Token]) -> None:
         if not tokens:
@@ -338,6 +368,8 @@ class AnswerView(QWidget):
             parts = stats_line.cut_off_parts(self.body.table, alone)
             if self._entry.imported:
                 parts = stats_line.imported_parts() if self._entry.says_imported else ()
+        if self._entry.has_figures:
+            parts = (*parts, *stats_line.call_parts(self.body.table, self.body.call_tokens))
         self._find_sources()
         if self._entry.edited and self._entry.has_figures:
             parts = (*stats_line.edited_parts(), *parts)
@@ -477,12 +509,16 @@ class AnswerView(QWidget):
             return self.card.sizeHint().height()
         if self.editor:
             return self.editor.height_for(width)
-        height = self._text_height(width)
+        height = self._text_height(width) + self._calls_height(width)
         if not self.footer.isHidden():
             height += px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX) + self.footer.height_for(
                 width + 2 * px(_FOOTER_OUTDENT_PX)
             )
         return height
+
+    def _calls_height(self, width: int) -> int:
+        """The height of the cards of waiting calls, with the gap above each."""
+        return sum(px(_CALL_GAP_PX) + card.height_for(width) for card in self.calls.values())
 
     def _text_height(self, width: int) -> int:
         """The height of the body and of the line below it, or in its place while it is empty."""
@@ -514,6 +550,10 @@ class AnswerView(QWidget):
             self.waiting.setGeometry(MARGIN_PX, height - waiting_px, column, waiting_px)
         # 2 px more, because outlines reach below the last line.
         self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, self.body.height_for(column) + 2)
+        for card in self.calls.values():
+            high = card.height_for(column)
+            card.setGeometry(MARGIN_PX, height + px(_CALL_GAP_PX), column, high)
+            height += px(_CALL_GAP_PX) + high
         top = height + px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX)
         width = column + 2 * px(_FOOTER_OUTDENT_PX)
         left = MARGIN_PX - px(_FOOTER_OUTDENT_PX)

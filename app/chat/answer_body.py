@@ -11,36 +11,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
-from app.chat.intents import ContinueFrom, DeleteMessage, EditAnswer, Intent, OpenPlace, SelectAnswer
+from app.chat.image_files import ImageFiles
+from app.chat.image_tile import ImageTile
+from app.chat.intents import (
+    ContinueFrom,
+    DeleteMessage,
+    EditAnswer,
+    Intent,
+    OpenPlace,
+    OpenResultImage,
+    SelectAnswer,
+)
 from app.chat.origin_marks import Mark, mark_at, marks_of_answer, shown_marks
 from app.chat.stats_line import SEPARATOR, seconds
+from app.chat.tools import strings as tools_strings
 from app.controls.buttons import Button, themed_icon
 from app.controls.keys import held
 from app.richtext.canvas_menu import open_outside, to_clipboard
 from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
 from app.richtext.origin_paint import paint_origins
-from app.richtext.piece_box import PieceBox
+from app.richtext.piece_box import IMAGE_PX, PieceBox
 from app.richtext.selection import TextPlace, TextSelection, everything, word_at
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import InkTable, Pointed, TokenColors, marks_of, paint_marks, paint_pointed
 from app.session.origins import AnswerOrigins, with_sources
+from app.session.tools.calls import CallRecord
 from app.theme.measures import set_font
 from app.theme.sheet import restyle
 from app.theme.theme import color, theme
+from app.theme.zoom import px
 from core.events import TYPED, Token
 
 
 class ThoughtHead(Button):
-    """The button that folds a thought, with its figures, or a repetition, at source offset `start`.
-
-    Checked: unfolded.
+    """The button that folds a thought, with its figures, a repetition, or a call with its result, at source
+    offset `start`. Checked: unfolded.
     """
 
     def __init__(self, start: int, parent: QWidget) -> None:
@@ -64,6 +77,15 @@ class ThoughtHead(Button):
             share = strings.ACCEPTED_SHARE.format(accepted=figures.accepted, percent=figures.percent)
             parts.append(share)
         self.show_text(SEPARATOR.join(parts), strings.THOUGHT_SAYS, over=over)
+
+    def show_call(self, call: CallRecord) -> None:
+        """Show what became of a call."""
+        bad = call.state in ("failed", "unknown")
+        if bad != self.property("bad"):
+            self.setProperty("bad", bad)
+            restyle(self)
+        self.setToolTip(tools_strings.call_tip(call))
+        self.show_text(tools_strings.call_line(call), tools_strings.CALL_SAYS, over=not call.is_open)
 
     def show_text(self, text: str, description: str, *, over: bool) -> None:
         """Show `text`; `over`: the folded text is complete."""
@@ -93,6 +115,7 @@ def _tenths(took_s: float) -> str:
 
 # Opacity of the tints in a thought; underlines are not dimmed.
 _THOUGHT_TINT = 0.5
+_IMAGE_GAP_PX = 6
 _CARET_WIDTH_PX = 2
 _CARET_HEIGHT_PX = 18
 _CARET_GAP_PX = 3
@@ -121,6 +144,8 @@ class AnswerBody(TextCanvas):
         self._unfolded = set[int]() if unfolded is None else unfolded
         self._turn_id, self._act, self._on_pointed = turn_id, act, point
         self._heads: list[ThoughtHead] = []
+        self._tiles: dict[tuple[str, int], ImageTile] = {}  # by call and number
+        self.images: ImageFiles | None = None  # of results; without it they are shown as missing
         self.mode: TokenColors = "drafts"
         self.pointed_token = -1
         self.origins = AnswerOrigins()
@@ -130,6 +155,7 @@ class AnswerBody(TextCanvas):
         self._released = QPointF()
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
+        self._pauses = False  # a call has no result yet
         self.can_edit = False  # whether the menu offers Edit and Delete
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards, so the text above needs no repainting.
@@ -149,6 +175,11 @@ class AnswerBody(TextCanvas):
     def thoughts(self) -> list[range]:
         """The token indices of each thought."""
         return self._text.thought_tokens
+
+    @property
+    def call_tokens(self) -> list[range]:
+        """The token indices of each call."""
+        return self._text.call_tokens
 
     @property
     def figures(self) -> PartFigures | None:
@@ -435,12 +466,48 @@ class AnswerBody(TextCanvas):
                 head.toggled.connect(lambda unfold, start=start: self.unfold(start, unfold))
                 self._heads.append(head)
                 known[start] = head
-            if start == self._text.repeats_from:
+            if start in self._text.call_at:
+                known[start].show_call(self._text.call_at[start])
+            elif start == self._text.repeats_from:
                 known[start].show_text(strings.REPEATED, strings.REPEATED_SAYS, over=True)
             else:
                 known[start].show_figures(*self._text.thought_figures(start))
             known[start].move(MARGIN_PX, round(box.top))
             known[start].show()
+        self._place_images()
+
+    def _place_images(self) -> None:
+        """Place the images of the results that are unfolded."""
+        wanted: dict[tuple[str, int], QRect] = {}
+        for box in self.boxes:
+            if box.piece.kind != "images" or box.hidden:
+                continue
+            call, side = self._text.call_at[box.piece.thought], px(IMAGE_PX)
+            for number in range(len(call.images)):
+                left = round(MARGIN_PX + box.text_left + number * (side + px(_IMAGE_GAP_PX)))
+                wanted[call.id, number] = QRect(left, round(box.top), side, side)
+        for gone in self._tiles.keys() - wanted.keys():
+            tile = self._tiles.pop(gone)
+            tile.hide()
+            tile.deleteLater()
+        for (call_id, number), rect in wanted.items():
+            if (call_id, number) not in self._tiles:
+                images = next(call.images for call in self._text.calls if call.id == call_id)
+                opened = partial(self._act, OpenResultImage(self._turn_id, call_id, number))
+                tile = ImageTile(images[number], number + 1, len(images), self.images, opened, self)
+                self._tiles[call_id, number] = tile
+                tile.show()
+            self._tiles[call_id, number].setGeometry(rect)
+
+    def show_calls(self, calls: Sequence[CallRecord]) -> None:
+        """Show the calls of the answer as they are now."""
+        self._pauses = any(call.is_open for call in calls)
+        change = self._text.show_calls(calls)
+        if change is not None:
+            self._apply(change)
+        else:
+            self._place_heads()
+        self.update()
 
     def unfold(self, start: int, unfold: bool = True) -> None:
         """Unfold or fold the thought at source offset `start`."""
@@ -605,13 +672,14 @@ class AnswerBody(TextCanvas):
             if pointed:
                 paint_pointed(painter, box.layout, box.inks, lines, pointed)
 
-        opacity = _THOUGHT_TINT if box.piece.thought >= 0 else 1.0
+        is_thought = box.piece.thought >= 0 and box.piece.thought not in self._text.call_at
+        opacity = _THOUGHT_TINT if is_thought else 1.0
         origin = QPointF(box.text_left, box.text_top)
         paint_marks(painter, marks, origin, opacity, paint_between)
 
     def paint_over_text(self, painter: QPainter) -> None:
         """Paint the caret while the answer is being generated."""
-        if not self._writing:
+        if not self._writing or self._pauses:
             return
         x, middle = 0.0, 12.5
         box = next((box for box in reversed(self.boxes) if not box.hidden), None)

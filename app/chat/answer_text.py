@@ -16,11 +16,13 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import count, groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from app.chat import strings
+from app.chat.tools import strings as tools_strings
 from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.piece import (
@@ -201,6 +203,7 @@ def figures_without(table: TokenTable, thoughts: Sequence[range]) -> PartFigures
 
 # A longer open block is shown as plain text until it is complete, because it is parsed again for each token.
 _MAX_OPEN_CHARACTERS = 8_000
+_BEYOND = 2**40
 
 
 class TextChange(Struct, frozen=True):
@@ -219,11 +222,15 @@ class AnswerText:
 
     `tools` and `calls` are those of `Answer`. Calls and results are code, which is no part of
     `answer_pieces` and `answer_source`; a result ends the generation before it.
+
+    A call with a record has a head piece, like a thought; below it are its code, its result and the images
+    of that. A call that waits for permission is not shown, since its card shows it. `call_at` has the records
+    by the source offset that names the head.
     """
 
     def __init__(self, tools: Sequence[str] = (), calls: Sequence[CallRecord] = ()) -> None:
         self.table = TokenTable()
-        self._tools, self._calls = tools, calls
+        self._tools, self.calls = tools, tuple(calls)
         self._format: AnswerFormat | None = None
         self._begin()
 
@@ -233,7 +240,9 @@ class AnswerText:
         self.finished = False
         self.repeats_from: int | None = None  # where the folded repetition begins
         self._again = False
-        self._coming = list(self._calls)
+        self.call_at: dict[int, CallRecord] = {}
+        self._others = count()  # calls without code of their own
+        self._coming = [(after, list(calls)) for after, calls in groupby(self.calls, lambda call: call.after)]
         self._beside: list[Piece] = []  # calls and results
         self._earlier: tuple[list[PartSpan], list[Piece]] = [], []  # of earlier generations
         self._begin_generation()
@@ -251,6 +260,28 @@ class AnswerText:
         self._certain = self._first  # end of the closed pieces of the open block
         self._before = ""  # prefix that opens the same lists at `_certain`
         self._thought = -1  # source offset of the open thought
+
+    def show_calls(self, calls: Sequence[CallRecord]) -> TextChange | None:
+        """Take the calls as they are now. None if all pieces stay as they are."""
+        before, self.calls = self.calls, tuple(calls)
+        by_id = {call.id: call for call in calls}
+        self.call_at = {key: by_id.get(call.id, call) for key, call in self.call_at.items()}
+        if list(map(_shape, before)) == list(map(_shape, calls)):
+            return None
+        tokens, finished, repeats_from = self.table.tokens, self.finished, self.repeats_from
+        self.table = TokenTable()
+        self._begin()
+        self.append(tokens)
+        if finished:
+            self.finish(repeats_from)
+        return TextChange(tuple(self.closed), self.open, again=True)
+
+    @property
+    def call_tokens(self) -> list[range]:
+        """The token indices of each call that the model wrote."""
+        spans = self._spans
+        ranges = token_ranges(spans, self.table.starts)
+        return [own for span, own in zip(spans, ranges) if span.kind == "call" and own]
 
     def use_format(self, format: AnswerFormat) -> None:
         """Sets the format. Ignored after the first token, and for the default format."""
@@ -356,11 +387,12 @@ class AnswerText:
         if tokens and tokens[0].format:
             self.use_format(tokens[0].format)
         made: list[Piece] = []
-        while self._coming and self._coming[0].after <= len(self.table) + len(tokens):
-            own = max(0, self._coming[0].after - len(self.table))
+        while self._coming and self._coming[0][0] <= len(self.table) + len(tokens):
+            after, calls = self._coming.pop(0)
+            own = max(0, after - len(self.table))
             self.table.extend(tokens[:own])
             tokens = tokens[own:]
-            made += self._end_generation(self._coming.pop(0))
+            self._end_generation(calls)
         self.table.extend(tokens)
         return self._change(made + self._feed(whole=False))
 
@@ -369,7 +401,7 @@ class AnswerText:
         self.finished = True
         made: list[Piece] = []
         while self._coming:
-            made += self._end_generation(self._coming.pop(0))
+            self._end_generation(self._coming.pop(0)[1])
         made += self._feed(whole=True)
         made += self._pieces(self._splitter.finish())
         change = self._change(made, over=True)
@@ -423,16 +455,50 @@ class AnswerText:
             self._again = True
         return [piece for part in parts for piece in self._part(part)]
 
-    def _end_generation(self, call: CallRecord) -> list[Piece]:
-        """Close the pieces of the generation, which the result of `call` follows."""
-        made = self._feed(whole=True)
-        made += self._pieces(self._splitter.finish())
+    def _end_generation(self, calls: Sequence[CallRecord]) -> None:
+        """Close the pieces of the generation that wrote `calls`, which take the places of their code."""
+        self._feed(whole=True)
+        self._pieces(self._splitter.finish())
         self._thought = -1
-        at = len(self.table.text)
-        language = strings.RESULT.format(name=call.name)
-        made += self._add_beside(Piece("code", call.result, (), at, at, language=language))
+        first = len(self._earlier[1])
+        written = [piece for piece in self.closed[first:] if piece in self._beside]
+        self._beside = [piece for piece in self._beside if piece not in written]
+        shown = [(self._key(written[n : n + 1]), call) for n, call in enumerate(calls)]
+        closed: list[Piece] = []
+        for piece in self.closed[first:]:
+            if piece not in written:
+                closed.append(piece)
+                continue
+            # Several calls may be in one piece, the last one of the generation.
+            own = 1 if piece is not written[-1] else len(shown)
+            closed += self._called(shown[:own], piece, piece.source_end)
+            shown = shown[own:]
+        closed += self._called(shown, None, len(self.table.text))
+        self.closed[first:] = closed
+        self._again = True
         self._earlier = self._spans, list(self.closed)
         self._begin_generation()
+
+    def _key(self, code: Sequence[Piece]) -> int:
+        """The number that names a call's head: where its code begins, or one beyond all offsets."""
+        return code[0].source_start if code else _BEYOND + next(self._others)
+
+    def _called(self, calls: Sequence[tuple[int, CallRecord]], code: Piece | None, at: int) -> list[Piece]:
+        """The pieces of calls with their keys, after `code`, which shows them as the model wrote them."""
+        made: list[Piece] = []
+        for number, (key, call) in enumerate(calls):
+            self.call_at[key] = call
+            parts = [code] if code is not None and number == 0 else []
+            if call.state != "waiting":
+                made.append(Piece("thought", "", (), parts[0].source_start if parts else at, at, thought=key))
+            if not call.is_open:
+                parts += _result(call, at)
+            inside = [replace(piece, thought=key) for piece in parts]
+            self._beside += inside
+            made += inside
+        if code is not None and not calls:
+            self._beside.append(code)
+            made.append(code)
         return made
 
     def _add_beside(self, piece: Piece) -> list[Piece]:
@@ -519,6 +585,21 @@ def _runs(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             begin = start
         last = end
     yield begin, last
+
+
+def _result(call: CallRecord, at: int) -> list[Piece]:
+    """The pieces of a result: its images, and its text with what was only named."""
+    made = [Piece("images", "", (), at, at, level=len(call.images))] if call.images else []
+    if text := tools_strings.shown_result(call):
+        language = tools_strings.result_of(call.tool or call.name, call.server)
+        made.append(Piece("code", text, (), at, at, language=language))
+    return made
+
+
+def _shape(call: CallRecord) -> tuple[object, ...]:
+    """What decides which pieces a call has."""
+    waits = call.state == "waiting"
+    return call.id, call.after, waits, call.is_open, call.result, call.images, call.left_out
 
 
 def _head(start: int) -> Piece:

@@ -45,6 +45,7 @@ from app.chat.intents import (
     SendMessage,
     StopAnswer,
 )
+from app.chat.tools.choice import ToolsButton
 from app.controls.buttons import IconButton, on_click
 from app.controls.sheets import choose_folder, open_files
 from app.controls.text_label import TextLabel
@@ -111,6 +112,7 @@ class Composer(QWidget):
         self.chips.open_image = self._open_image
         self._attach = IconButton("plus", strings.ATTACH)
         self.think = ThinkSwitch(self)
+        self.tools = ToolsButton(self.edit.setFocus, self)
         self.pill = ContextPill(self)
         self.send_button = SendButton(self)
         self._drop = TextLabel("", 13, 18, "accent", weight=500, parent=self)
@@ -410,7 +412,16 @@ class Composer(QWidget):
     def _lay_out(self) -> None:
         # The tools are outdented by 8 px to the left of the text.
         tools = self._tools = row_of(
-            *(self._attach, self.think, STRETCH, self._drop, STRETCH, self.pill, self.send_button),
+            *(
+                self._attach,
+                self.think,
+                self.tools,
+                STRETCH,
+                self._drop,
+                STRETCH,
+                self.pill,
+                self.send_button,
+            ),
             gap=4,
             margins=(0, 8, 0, 0),
         )
@@ -438,8 +449,8 @@ class Composer(QWidget):
             set_margins(self._column, *(_LOW_MARGINS_PX if low else _MARGINS_PX))
 
     def add_tool(self, tool: QWidget) -> None:
-        """Place `tool` beside the thinking switch."""
-        self._tools.insertWidget(self._tools.indexOf(self.think) + 1, tool)
+        """Place `tool` beside the thinking switch and the button of the tools."""
+        self._tools.insertWidget(self._tools.indexOf(self.tools) + 1, tool)
 
     def sizeHint(self) -> QSize:
         return QSize(px(WIDTH_PX), super().sizeHint().height())

@@ -19,6 +19,7 @@ from app.richtext.canvas_menu import to_clipboard
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Turn
 from app.session.origins import AnswerOrigins, with_sources
+from app.session.tools.views import CallView
 from core.events import Finished, Image, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Average measures of English text in the design's fonts.
@@ -145,6 +146,7 @@ class AnswerEntry:
     versions: int = 1
     height_px: int | None = None
     estimated_px: int | None = None
+    calls: tuple[CallView, ...] = ()  # those that it made, once they are known
     origins: AnswerOrigins = field(default_factory=AnswerOrigins)
     unfolded: set[int] = field(default_factory=set)  # source offsets of the unfolded thoughts
     text: AnswerText = field(default_factory=AnswerText)
@@ -170,6 +172,11 @@ class AnswerEntry:
         """Take the map. `texts`: name and text of each attachment by source number."""
         self.reading = reading
         self.reading_state.show_map(reading, labels(reading, texts), now_s())
+
+    @property
+    def waiting_calls(self) -> tuple[CallView, ...]:
+        """The calls that wait for permission."""
+        return tuple(view for view in self.calls if view.record.state == "waiting")
 
     def show_waiting(self, waits_for: str) -> None:
         if waits_for and not self.waits_for:

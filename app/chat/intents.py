@@ -175,6 +175,14 @@ class OpenImage(Intent, frozen=True):
     index: int
 
 
+class OpenResultImage(Intent, frozen=True):
+    """Show image `index` of a call's result in the answer of `turn_id`, and the others of that result."""
+
+    turn_id: str
+    call_id: str
+    index: int
+
+
 class OpenPassage(Intent, frozen=True):
     """Show `passage` in the Document tab."""
 

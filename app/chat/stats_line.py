@@ -14,10 +14,11 @@ from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from app.chat import strings
 from app.chat.answer_text import PartFigures, TokenTable
 from app.chat.reading_map import chosen_words
+from app.chat.tools import strings as tools_strings
 from app.richtext.canvas_menu import pop_up, to_clipboard
 from app.theme.measures import set_font, set_minimum_height
 from app.theme.theme import color, theme
-from core.events import Change, Effective, Finished, ReadingMap, Stats
+from core.events import TYPED, Change, Effective, Finished, ReadingMap, Stats
 from core.settings import declared
 from core.settings.declaration import find
 
@@ -86,6 +87,17 @@ def cut_off_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[
     if len(table) > 1 and (written_s := table[len(table) - 1].time_s - table[0].time_s) > 0:
         parts = (StatsPart(_speed((len(table) - 1) / written_s)), *parts)
     return (*parts, StatsPart(strings.STOPPED_EARLY, failed=True))
+
+
+def call_parts(table: TokenTable, calls: Sequence[range]) -> tuple[StatsPart, ...]:
+    """How many tokens of the calls with these token indices were forced, copied and new; empty without."""
+    written = [table[index] for tokens in calls for index in tokens if table[index].id != TYPED]
+    if len(written) < 2:  # imported
+        return ()
+    forced = sum(token.source == "grammar" for token in written)
+    copied = sum(token.origin == "accepted" for token in written) - forced
+    words = tools_strings.call_figures(forced, copied, len(written) - forced - copied)
+    return (StatsPart(words, tools_strings.CALL_FIGURES_SAYS),)
 
 
 def imported_parts() -> tuple[StatsPart, ...]:

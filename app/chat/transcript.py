@@ -28,6 +28,7 @@ from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.tint_paint import TokenColors
 from app.session.chats.conversation import Turn
 from app.session.origins import AnswerOrigins
+from app.session.tools.views import CallView
 from app.theme.theme import color, theme
 from app.theme.zoom import px
 from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
@@ -263,6 +264,17 @@ class Transcript(QScrollArea):
         if answer := self._writing(turn_id):
             answer.show_waiting()
 
+    def show_calls(self, turn_id: str, calls: Sequence[CallView]) -> None:
+        """Show all calls of an answer as they are now; those that wait as questions."""
+        entry = self._answers.get(turn_id)
+        if entry is None:
+            return
+        entry.calls = tuple(calls)
+        item = self._items.get(entry)
+        if isinstance(item, AnswerView) and item.is_ready:
+            item.show_calls()
+            self._column.place()
+
     def _documents(self) -> dict[int, tuple[str, str]]:
         """Name and text of each attachment by source number: counted over all messages, from 0."""
         questions = (entry for entry in self._entries if isinstance(entry, QuestionEntry))
@@ -407,7 +419,7 @@ class Transcript(QScrollArea):
         kept elsewhere.
         """
         item = self._items[entry]
-        if isinstance(item, AnswerView) and item.editor is not None:
+        if isinstance(item, AnswerView) and (item.editor is not None or item.has_edited_call):
             return True
         return not self._selecting.is_wide and item.body.selection is not None
 
@@ -455,6 +467,7 @@ class Transcript(QScrollArea):
             item = AnswerView(entry, self.intent.emit, resized, self._tips.point, parent)
             if self._read_only:
                 item.offer_copy_only()
+            item.body.images = self.images
             item.set_mode(self._mode)
             item.set_context_limit(self._limit_tokens)
             item.footer.offer_continue(entry.turn_id == self._continuable)

@@ -216,3 +216,14 @@ def branch_title(title: str, number: int) -> str:
 
 def pages_undrawn(name: str, why: str) -> str:
     return f"Pages of “{name}” cannot be shown to the model: {why}."
+
+
+SERVER_EXISTS_HINT = "Give this one another name."
+
+
+def server_exists(name: str) -> str:
+    return f"There is a tool server “{name}” already."
+
+
+def server_died(name: str, problem: str) -> str:
+    return f"The tool server “{name}” ended and is being started again. {problem}".strip()

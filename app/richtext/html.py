@@ -70,7 +70,7 @@ class Renderer(Struct, frozen=True):
 
     def _block(self, piece: Piece, in_item: bool) -> str:
         match piece.kind:
-            case "thought":
+            case "thought" | "images":
                 return ""
             case "rule":
                 return "<hr>"

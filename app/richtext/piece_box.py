@@ -38,6 +38,7 @@ _MARKER_HANG_PX = 6
 _QUOTE_INDENT_PX = 16
 _RULE_HEIGHT_PX = 9
 THOUGHT_HEAD_PX = 20
+IMAGE_PX = 112
 _SCROLL_BAR_PX = 4
 _SCROLL_ROOM_PX = 10
 _THOUGHT_INDENT_PX = 22
@@ -179,6 +180,8 @@ class PieceBox:
             return px(_RULE_HEIGHT_PX)
         if self.piece.kind == "thought":
             return px(THOUGHT_HEAD_PX)
+        if self.piece.kind == "images":
+            return px(IMAGE_PX)
         if self.is_code:
             return self.text_top - self.top + self.layout.height + _CODE_PAD_BOTTOM_PX
         return self.layout.height + (px(_SCROLL_ROOM_PX) if self.most_scroll else 0)
@@ -215,7 +218,7 @@ class PieceBox:
 
     def lines_in(self, clip: QRectF) -> range:
         """The numbers of the lines that touch `clip`."""
-        if self.piece.kind in ("rule", "thought"):
+        if self.piece.kind in ("rule", "thought", "images"):
             return range(0)
         return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 

@@ -105,7 +105,7 @@ def selected_pieces(
     chosen: list[Piece] = []
     for number in range(selection.start.piece, min(selection.end.piece + 1, len(pieces))):
         piece = pieces[number]
-        if piece.kind == "thought" or hidden(piece):
+        if piece.kind in ("thought", "images") or hidden(piece):
             continue
         first = selection.start.char if number == selection.start.piece else 0
         start, end = selection.in_piece(number, len(piece.text)) or (0, 0)
@@ -144,7 +144,8 @@ _MIRRORED: dict[Move, Move] = {
 
 def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
     """`place` after `move`; it stays where it is at the ends of the text."""
-    seen = [number for number, box in enumerate(boxes) if not box.hidden and box.piece.kind != "thought"]
+    without_text = ("thought", "images")
+    seen = [n for n, box in enumerate(boxes) if not box.hidden and box.piece.kind not in without_text]
     if not seen:
         return place
     if move in ("first", "last"):

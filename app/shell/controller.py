@@ -22,6 +22,8 @@ from app.controllers.link import WorkerLink
 from app.controllers.origins import OriginsController
 from app.controllers.page import ChatPage
 from app.controllers.titles import TitleController
+from app.controllers.tool_choice import ToolChoiceController
+from app.controllers.tool_servers import ToolServers
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.features.images.controller import ImagesController
@@ -42,6 +44,7 @@ from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
 from app.shell.handlers import Handlers
 from app.store.library import Home
+from core.errors import RequestError
 from core.events import Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.window import Server
@@ -87,6 +90,8 @@ class WindowController(QObject):
         self.chat = ChatController(app, page, self._answering, self)
         self.origins = OriginsController(app, page, self._answering, self)
         self.asking = AskController(app, self.chat, page, self._answering, lambda: self.models.awaited, self)
+        self.tool_servers = ToolServers(self.home.preferences, self._report_tools, self)
+        self.tool_choice = ToolChoiceController(app, page, self.tool_servers, self)
         self._worker = WorkerController(views, app.meter)
         self.tables = TablesController(app, self)
         documents = Documents(self.home.library.documents, erased=self.embedding.erase)
@@ -280,6 +285,9 @@ class WindowController(QObject):
         )
         return assign_all(settings, own)
 
+    def _report_tools(self, error: RequestError) -> None:
+        self.trouble.show_request_error(error, "tools")
+
     def _show_server(self, state: ServerState) -> None:
         self.trouble.withdraw(self._server_trouble)
         self._server_trouble = None
@@ -298,6 +306,7 @@ class WindowController(QObject):
         self._answering.answer_finished.connect(self._on_answer_finished)
         self.models.wait_ended.connect(self.asking.stop_waiting)
         page.chat_shown.connect(self._on_chat_shown)
+        self.link_changed.connect(lambda link: self.tool_choice.follow(link.phase is Phase.READY))
 
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)

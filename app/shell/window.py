@@ -280,6 +280,7 @@ class MainWindow(QMainWindow):
             controller.chat.transfer.close,
             controller.chat.importing.close,
             controller.server.close,
+            controller.tool_servers.close,
             self.worker.close,
             self.lab.close,
         ):

@@ -27,6 +27,7 @@ from core.events.wire import well_formed_record
 from core.settings import Settings, WindowSettings
 from core.system.files import open_regular, set_aside, write_atomic
 from core.system.private import make_folder
+from core.tools.messages import ServerEntry
 
 _FILE = "preferences.json"
 _FLUSH_S = 5.0
@@ -59,6 +60,7 @@ class Preferences(Struct, frozen=True):
     `load_deaths`: as in `Link`, for the next start of the app.
     `model_offered`: the offer to download a larger model was answered.
     `tool_allowances` are the permissions of tool calls that last longer than one call.
+    `tool_servers` are without the values of their secrets, `tool_servers_on` the names of those that are on.
     `erase_chats` and `erase_vectors` are what the worker has yet to erase: ids of chats, digests of texts.
     """
 
@@ -72,6 +74,8 @@ class Preferences(Struct, frozen=True):
     presets: tuple[Preset, ...] = ()
     model_offered: bool = False
     tool_allowances: tuple[Allowance, ...] = ()
+    tool_servers: tuple[ServerEntry, ...] = ()
+    tool_servers_on: tuple[str, ...] = ()
     erase_chats: tuple[str, ...] = ()
     erase_vectors: tuple[str, ...] = ()
 

@@ -24,6 +24,7 @@ _TEMPLATE: Final = """
 *[ground="panel"] { background: @panel; }
 *[ground="sidebar"] { background: @sidebar; }
 *[ground="raised"] { background: @raised; }
+*[ground="popover"] { background: @tip; border: 1px solid @hair2; }
 *[ground="text_area"] { background: @text_area; }
 *[ground="hair"] { background: @hair; }
 *[ground="fill2"] { background: @fill2; border-radius: 4dp; }
@@ -107,6 +108,7 @@ QPushButton[kind="floating"]:focus { border: 2px solid @focus; padding: 0; min-h
 QPushButton[kind="quiet"] { background: transparent; color: @text2; border-color: transparent;
     border-radius: 5dp; padding: 0 6dp-1; min-height: 22dp-2; font-weight: 400; icon-size: 16dp; }
 QPushButton[kind="quiet"][live="true"] { color: @accent; }
+QPushButton[kind="quiet"][bad="true"] { color: @danger; }
 QPushButton[kind="quiet"]:hover, QPushButton[kind="quiet"]:pressed { background: @fill2; color: @text; }
 QPushButton[kind="quiet"]:focus { border-color: @focus; padding: 0 6dp-2; min-height: 22dp-4; }
 QPushButton[kind="title"] { background: transparent; border: 2px solid transparent; padding: 0;
@@ -195,6 +197,8 @@ RecordTable { background: transparent; outline: 0; show-decoration-selected: 1; 
 RecordTable::item { border: none; border-bottom: 1px solid @hair; }
 RecordTable::item:first { margin-left: 8dp; }
 RecordTable::item:last { margin-right: 8dp; }
+RecordTable::item:only-one { margin-left: 8dp; margin-right: 8dp; }
+RecordTable::item:hover:only-one, RecordTable::item:selected:only-one { border-radius: 8dp; }
 RecordTable::item:hover { background: @sel/45; }
 RecordTable::item:selected { background: @sel; border-bottom-color: @sel; }
 RecordTable::item:hover:first, RecordTable::item:selected:first { border-top-left-radius: 8dp;
@@ -206,6 +210,7 @@ RecordTable QHeaderView::section { background: transparent; color: @text2; borde
     border-bottom: 1px solid @hair; height: 28dp-1; padding: 0 8dp; font-size: 11dp; }
 RecordTable QHeaderView::section:first { padding-left: 20dp; }
 RecordTable QHeaderView::section:last { padding-right: 20dp; }
+RecordTable QHeaderView::section:only-one { padding-left: 20dp; padding-right: 20dp; }
 QScrollBar { background: transparent; border: none; margin: 0; }
 QScrollBar:vertical { width: 8dp; }
 QScrollBar:horizontal { height: 8dp; }

@@ -94,7 +94,7 @@ def report(what: str, error: Exception) -> None:
     LOG.error("%s could not be shown: %s", what, type(error).__name__, exc_info=error)
 
 
-PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
+PieceKind = Literal["text", "heading", "code", "table", "rule", "thought", "images"]
 # formula: LaTeX in a line; display: LaTeX in a paragraph of its own, or meant to be.
 Style = Literal["bold", "italic", "code", "link", "strike", "formula", "display"]
 
@@ -129,7 +129,8 @@ class Piece(Struct, frozen=True):
     `depth` counts the lists around it, `quotes` the block quotes. `level` is a heading's. `cells`
     and `aligns` (one a column) are a table's, whose text has a tab between cells and a line a row.
     `thought` is the start of the thought that the piece is part of (−1: none); the piece of kind
-    `thought` is its header and has no text.
+    `thought` is its header and has no text. A call and its result are folded like a thought. `images` has no
+    text either; its `level` is their number.
     """
 
     kind: PieceKind

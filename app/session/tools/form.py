@@ -1,8 +1,8 @@
 """The arguments of a call as a form: fields that a person reads and edits, and what is wrong with them. Pure.
 
 A string is shown as it is, anything else as JSON. A string with characters that cannot be seen, or that
-change the direction of the text around them, is shown as JSON as well, in which they are escaped: nothing that
-is sent is hidden from the person who allows it.
+change the direction of the text around them, is shown as JSON as well, in which they are escaped: nothing
+that is sent is hidden from the person who allows it.
 
 `problem_of` checks what JSON schemas say about types, choices, limits, lengths and required values. It checks
 no regular expressions, because one of a server can take forever, and no formats; the server does.
@@ -36,6 +36,7 @@ class FormError(ValueError):
 class Field(Struct, frozen=True):
     """One argument. `text` is shown and edited: the string itself (`plain`), else JSON.
 
+    `mistaken`: it is a string where the schema has none, so a text that is JSON counts as such.
     `says`: the schema's description of it. `given`: the call has it; otherwise an empty text leaves it out.
     """
 
@@ -45,6 +46,7 @@ class Field(Struct, frozen=True):
     required: bool = False
     says: str = ""
     given: bool = True
+    mistaken: bool = False
 
 
 def shown_value(value: Any) -> tuple[str, bool]:
@@ -80,7 +82,7 @@ def empty_field(name: str, schema: str) -> Field:
     properties, required = _declared(schema)
     declared = properties.get(name)
     plain = isinstance(declared, dict) and declared.get("type", "string") == "string"
-    return replace(_field(name, "", properties, required), plain=plain, given=False)
+    return replace(_field(name, "", properties, required), plain=plain, given=False, mistaken=False)
 
 
 def optional_names(fields: Iterable[Field], schema: str) -> tuple[str, ...]:
@@ -97,10 +99,21 @@ def values_of(fields: Iterable[tuple[Field, str]]) -> tuple[dict[str, Any], dict
         if not field.given and not text:
             continue
         try:
-            values[field.name] = text if field.plain else read_json(text)
+            values[field.name] = _string_or_json(text) if field.mistaken else _value(field, text)
         except FormError as error:
             problems[field.name] = str(error)
     return values, problems
+
+
+def _value(field: Field, text: str) -> Any:
+    return text if field.plain else read_json(text)
+
+
+def _string_or_json(text: str) -> Any:
+    try:
+        return read_json(text)
+    except FormError:
+        return text
 
 
 def joined(values: Mapping[str, Any]) -> str:
@@ -158,8 +171,10 @@ def _field(name: str, value: Any, properties: Mapping[str, Any], required: Seque
     text, plain = shown_value(value)
     declared = properties.get(name)
     declared = declared if isinstance(declared, dict) else {}
-    says = declared.get("description")
-    return Field(name, text, plain, name in required, says if isinstance(says, str) else "")
+    says, kinds = declared.get("description"), declared.get("type", "string")
+    mistaken = plain and isinstance(kinds, str) and kinds != "string"
+    words = says if isinstance(says, str) else ""
+    return Field(name, text, plain, name in required, words, mistaken=mistaken)
 
 
 def _is_unseen(character: str) -> bool:

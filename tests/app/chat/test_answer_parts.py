@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat import strings
+from app.chat.answer_body import ThoughtHead
 from app.chat.answer_text import AnswerText
+from app.chat.tools import strings as tools_strings
 from app.chat.transcript import Transcript
 from app.session.chats.conversation import Answer, Turn
 from core.events import Message
@@ -30,7 +32,7 @@ def test_all_parts_are_drawn_in_order_and_only_words_are_copied(answer: Answer, 
     cuts = sorted(data.draw(st.lists(st.integers(0, len(answer.tokens)), max_size=6)))
     text = _text(answer, cuts)
     beside = [(piece.language, piece.text) for piece in text.pieces if piece.kind == "code"]
-    result = strings.RESULT.format(name=TOOL)
+    result = tools_strings.result_of(TOOL, "")
     assert beside == [
         (result if part.kind == "result" else strings.CALL, part.text.strip("\n"))
         for part in answer.parts
@@ -54,6 +56,12 @@ def test_a_stored_result_is_painted_with_its_name(transcript: Transcript) -> Non
     view = transcript.answer("t")
     while not view.prepare_step():
         pass
+    with noted_words() as noted:
+        view.grab()
+    assert "Result of weather" not in " ".join(word.text for word in noted)
+    head = view.findChild(ThoughtHead)
+    assert head.text() == "Used weather"
+    head.click()
     with noted_words() as noted:
         view.grab()
     painted = " ".join(word.text for word in noted)

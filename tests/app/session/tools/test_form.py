@@ -95,6 +95,15 @@ def test_a_required_argument_that_is_missing_has_an_empty_field() -> None:
     assert empty_field("days", SCHEMA).plain is False
 
 
+@pytest.mark.parametrize(("text", "value"), [("three", "three"), ("3", 3)])
+def test_a_string_where_the_schema_has_none_can_be_corrected(text: str, value: Any) -> None:
+    fields = fields_of('{"city": "Bern", "days": "three"}', SCHEMA)
+    assert fields is not None
+    assert fields[1].text == "three"
+    values, _ = values_of(((fields[0], "5"), (fields[1], text)))
+    assert values == {"city": "5", "days": value}
+
+
 def test_what_is_no_object_has_no_fields() -> None:
     assert fields_of("[1]", "{}") is None
     assert fields_of('{"a": 1', "{}") is None
