@@ -76,6 +76,17 @@ def test_the_fourth_half_is_large_enough_and_has_other_languages_too() -> None:
     assert all(stands[each] >= 20 for each in ("document", "question", "computed")), stands
 
 
+def test_the_fifth_half_is_large_enough_and_about_other_kinds_of_documents() -> None:
+    documents = labelled("fifth")
+    stands = Counter(label.stands for each in documents for answer in each.answers for label in answer.labels)
+    assert len(documents) >= 12
+    assert all(len(each.answers) >= 6 for each in documents)
+    assert {each.language for each in documents} == {"en", "de", "fr", "ja"}
+    assert stands.total() >= 1_400
+    assert stands["nowhere"] >= 340
+    assert all(stands[each] >= 20 for each in ("document", "question", "computed")), stands
+
+
 def test_a_quotation_or_identifier_that_stands_nowhere_is_not_in_the_document() -> None:
     for document in labelled():
         text = document.text()
