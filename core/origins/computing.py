@@ -16,7 +16,7 @@ _DAY = re.compile(r"(\d{4}|-)-(\d\d)-(\d\d)")
 _LEAST_ROUNDED = 20
 # In one sentence.
 _MOST_OPERANDS = 12
-_OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈+＋−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
+_OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈|+＋−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
 # Shares of a figure that are words.
 _SHARES = re.compile(
     r"(?<![^\W_])(?:(?P<f2>half|halves|hälfte|halbe[nrs]?|moitié|demi)|(?P<f3>thirds?|drittel|tiers)"
@@ -39,7 +39,8 @@ def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", senten
     in which an equation may give the operators. `sentence`: it may name a share of one operand in words.
     """
     if what.kind not in ("number", "amount"):
-        return _is_counted(what, operands[:_MOST_OPERANDS])
+        chosen = operands[:_MOST_OPERANDS]
+        return _is_counted(what, chosen) or _is_duration(what, chosen, text)
     if _YEAR.fullmatch(what.values[0]) and what.kind == "number" and not what.unit:
         operands = [each for each in operands if each.unit == "year" or _YEAR.fullmatch(each.values[0])]
     chosen = operands[:_MOST_OPERANDS]
@@ -93,7 +94,7 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
         if _are_same((unit, of_a, of_b)):
             yield a + b
             yield abs(a - b)
-        if unit == "" or unit in (of_a, of_b) or "" in (of_a, of_b):
+        if unit == "" or unit in (of_a, of_b) or of_a == of_b == "":
             yield a * b
     for (a, of_a), (b, of_b) in permutations(numbers, 2):
         if of_b == "%" and of_a != "%" and same_unit(unit, of_a):
@@ -107,18 +108,33 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
         ):
             yield a / b
     if unit in _MINUTES:
-        times = [
-            [_minutes(value) for value in (*each.values, *each.parts) if _TIME.fullmatch(value)]
-            for each in operands
-        ]
-        for starts, ends in permutations(times, 2):
-            for start, end in product(starts, ends):
-                minutes = (end - start) % (24 * 60)
-                yield minutes / _MINUTES[unit]
-                if unit in ("hour", "minute"):  # 2 hours 15 minutes
-                    yield minutes // 60 if unit == "hour" else minutes % 60
+        for minutes in _durations(operands):
+            yield minutes / _MINUTES[unit]
+            if unit in ("hour", "minute"):  # 2 hours 15 minutes
+                yield minutes // 60 if unit == "hour" else minutes % 60
     if unit in ("", "day", "month", "year"):
         yield from _between([each for each in operands if each.kind == "date"], unit)
+
+
+def _durations(operands: Sequence[Quantity]) -> Iterator[float]:
+    """Minutes from one time of day to another."""
+    times = [
+        [_minutes(value) for value in (*each.values, *each.parts) if _TIME.fullmatch(value)]
+        for each in operands
+    ]
+    for starts, ends in permutations(times, 2):
+        for start, end in product(starts, ends):
+            yield (end - start) % (24 * 60)
+
+
+_LENGTH = re.compile(r"\d{1,2}[ \u00a0]?h[ \u00a0]?\d\d")
+
+
+def _is_duration(what: Quantity, operands: Sequence[Quantity], text: str) -> bool:
+    """Whether a time of day such as "7 h 30" is the length from one of the others to another."""
+    if what.kind != "time" or not _LENGTH.fullmatch(text, what.start, what.end):
+        return False
+    return any(_minutes(what.values[0]) == minutes for minutes in _durations(operands))
 
 
 def _is_counted(what: Quantity, operands: Sequence[Quantity]) -> bool:
@@ -174,21 +190,30 @@ def _are_same(units: Sequence[str]) -> bool:
 
 
 def _equation(what: Quantity, operands: Sequence[Quantity], text: str) -> float | None:
-    """The left side of "2 × 45 + 30 = ", which ends before `what`; None without operators."""
+    """The left side of "2 × 45 + 30 = ", which ends before `what`, also in a cell of its own; None without
+    operators.
+    """
     chain, operators = [what], list[str]()
     for each in reversed(operands):
         if each.end > chain[-1].start or not _is_number(each.values[0]):
             continue
         between = _OPERATOR.fullmatch(text, each.end, chain[-1].start)
-        if between is None or (between[1] in "=＝≈") != (len(chain) == 1):
+        if between is None or (between[1] in "=＝≈|") != (len(chain) == 1):
             break
+        if between[1] == ":" and len(chain) > 2:
+            break  # a label before the equation
         operators.append(between[1])
         chain.append(each)
-    if len(chain) < 3 or any(each.unit == "%" for each in chain):
+    if len(chain) < 3 or what.unit == "%":
+        return None
+    shares = [each.unit == "%" for each in reversed(chain[1:])]
+    if shares[0] or any(
+        share and operator not in "×x*·⋅" for share, operator in zip(shares[1:], reversed(operators[1:]))
+    ):
         return None
     terms = [float(chain[-1].values[0])]
     for operator, each in zip(reversed(operators[1:]), reversed(chain[1:-1])):
-        value = float(each.values[0])
+        value = float(each.values[0]) / (100 if each.unit == "%" else 1)
         if operator in "×x*·⋅":
             terms[-1] *= value
         elif operator in "/÷:":

@@ -23,6 +23,16 @@ _PLURAL = re.compile(r" [^\W\d_]+[sx](?![^\W_])| [A-ZÄÖÜ]")
 _TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
 
 
+_BETWEEN = re.compile(r"\b(?:between|entre|zwischen) \Z", re.I)
+_AND = re.compile(r" (?:and|et|und) ")
+
+
+def _are_range(text: str, one: Quantity, two: Quantity) -> bool:
+    if _TO.fullmatch(text, one.end, two.start):
+        return True
+    return bool(_AND.fullmatch(text, one.end, two.start) and _BETWEEN.search(text, 0, one.start))
+
+
 def as_count(text: str, found: Quantity) -> Quantity:
     """The quantity of `text`, as a count if a noun in the plural follows: "three lifts"."""
     if found.kind != "number" or found.unit or not found.values[0].isdigit():
@@ -43,13 +53,14 @@ def with_ranges(text: str, found: Sequence[Quantity]) -> Iterator[Quantity]:
             or each.kind != "number"
             or each.unit
             or not each.values[0].isdigit()
-            or not _TO.fullmatch(text, each.end, behind.start)
+            or not _are_range(text, each, behind)
         ):
             yield each
         elif behind.unit and behind.unit != NUMBERED and behind.kind in ("number", "amount"):
             yield replace(each, unit=behind.unit, kind=behind.kind)
         elif behind.kind == "time" and (hour := int(each.values[0])) < 24 and ":00" in behind.values[0]:
+            is_whole_day = text[behind.start : behind.end].lower().endswith("uhr")
             times = (f"t{hour:02}:00", f"t{(hour + 12) % 24:02}:00")
-            yield replace(each, kind="time", values=times)
+            yield replace(each, kind="time", values=times[:1] if is_whole_day else times)
         else:
             yield each

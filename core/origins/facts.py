@@ -35,9 +35,9 @@ from core.origins.words import words
 
 # Letters and digits mixed, addresses, versions.
 _IDENTIFIER = re.compile(
-    r"(?<![0-9A-Za-z_À-ɏ@])(?:https?://[^\s<>()\[\]\"“”»]{3,300}|www\.[^\s<>()\[\]\"“”»]{3,300}"
-    r"|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}"
-    r"|(?:19|20)\d\d/\d{1,6}(?!/)|\d{1,9}(?:\.\d{1,9}){2,8}|\+\d{1,3}[ \d()/.-]{5,20}\d"
+    r"(?<![0-9A-Za-z_À-ɏ@])(?:https?://[^\s<>()\[\]`\"“”»]{3,300}|www\.[^\s<>()\[\]`\"“”»]{3,300}"
+    r"|[0-9A-Za-z_À-ɏ.+-]{1,64}@[0-9A-Za-z_À-ɏ-]{1,64}(?:\.[0-9A-Za-z_À-ɏ-]{1,64}){1,6}"
+    r"|(?:19|20)\d\d/\d{1,6}(?!/)|\d{1,9}(?:\.\d{1,9}){2,8}(?:/\d{1,3}(?!\d))?|\+\d{1,3}[ \d()/.-]{5,20}\d"
     r"|`[^`\s]{2,60}`|`[A-Za-z][^`\s]{0,30}(?: [^`\s]{1,30}){1,5}`"
     r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?![0-9A-Za-z_À-ɏ])"
 )
@@ -66,7 +66,8 @@ _NOT_WORDS = re.compile(r"[\d`@<]|\]\(|https?:|www\.", re.I)
 _CONSTANTS = frozenset(("7", "12", "24", "52", "60", "100", "365", "366", "1000"))
 _CONSTANT_UNITS = ("", "day", "hour", "minute", "month", "week")
 _STRUCTURE = re.compile(
-    r"(?:\[\^?\d{1,3}\]|\]\([^()\s]{0,1000}\)?|</?[A-Za-z][^<>]{0,200}>"
+    r"(?:(?<!\d)24 ?[hH]?/(?:24|7)(?!\d)|(?<!\d)7 ?[jJd]?/7(?!\d)"
+    r"|\[\^?\d{1,3}\]|\]\([^()\s]{0,1000}\)?|</?[A-Za-z][^<>]{0,200}>"
     r"|^[\s>#*_-]{0,16}(?:(?:step|part|point|option|question|example|phase|schritt|punkt|teil|frage|étape|partie|point"
     r"|ステップ|手順)\s?\d{1,3}\b))",
     re.I,
@@ -86,6 +87,8 @@ _FEW = frozenset(map(str, range(13)))
 # Operands of one result that are looked at.
 _MOST_OPERANDS = 12
 _MOST_WRONG = 4
+# Characters of a result that is the same with another unit.
+_LONG_RESULT = 4
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
 _TELLS = {
@@ -255,8 +258,10 @@ class FactFinder:
             return not quantity.is_word and len(quantity.values[0].replace(".", "")) > 1
         if is_share(word) or word in ("first year", "first month", "first day"):
             return False
-        if quantity.is_word and (word.split()[0] in ONES or (not quantity.unit and is_ordinal(word))):
+        if quantity.is_word and (word.split()[0] in ONES or is_ordinal(word.split()[0])):
             return False
+        if quantity.is_word and quantity.kind == "time" and " " not in word:
+            return False  # noon
         if quantity.kind == "number" and not quantity.unit:
             clause = _CLAUSE.match(text, quantity.end, quantity.end + 40)
             following = _LETTERS.findall(clause.group() if clause else "")[:3]
@@ -280,7 +285,10 @@ class FactFinder:
             return known
         if not isinstance(found.what, Quantity):
             return "nowhere", None
-        is_repeated = found.key in self._computed and (found.what.unit or len(found.what.values[0]) > 2)
+        value = found.what.values[0]
+        is_repeated = found.key in self._computed and (found.what.unit or len(value) > 2)
+        # With its unit before, without it now, or the reverse.
+        is_repeated = is_repeated or (value in self._computed and len(value) >= _LONG_RESULT)
         if is_repeated or self._is_computed(found, found.what, part, others):
             return "computed", None
         return "nowhere", None

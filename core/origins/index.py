@@ -14,6 +14,7 @@ from core.origins.counts import with_ranges
 from core.origins.lexicon import DECIMAL_MARKS, TELLING
 from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
 from core.origins.references import NUMBERED, as_reference, headings
+from core.origins.units import CURRENCIES
 from core.origins.words import Word, without_accents, words
 
 # Marks between a cell's border and its words.
@@ -22,7 +23,9 @@ _CELL_BEGINS = re.compile(r"(?:^|[\t|\n,;])[ *_`\"'(-]*$")
 _CELL_ENDS = re.compile(r"[ *_`\"')]*(?:$|[\t|\n,;])")
 _SCALE_NOTE = re.compile(
     r"[(\[][^()\[\]\n]{0,20}?(?:[$€£]\s?[Mmk]|[Mkb][$€£]|\b(?:T€|mn|mio|bn|mrd|tsd|thousands?|millions?|millionen|milliers)\b)"
-    r"|\b(?:in|en)\s(?:thousands|millions|tausend|millionen|tsd|mio|milliers)\b|単位",
+    r"|\b(?:in|en)\s(?:(?:[A-Z]{3}|[$€£¥]|euros?|dollars?)\s?)?"
+    r"(?:thousands?|millions?|billions?|tausend|millionen|tsd|mio|mrd|mn|bn|milliers|milliards)\b"
+    r"|\bT(?:EUR|€)|\b(?:EUR|USD|GBP|CHF)\s?(?:m|mn|mio|k|bn)\b|[$€£]\s?(?:m|mn|bn|k)\b|[$€£]?['’]000s?\b|[(（](?:百万|千|億|万)[円元][)）]|単位",
     re.I,
 )
 _FRACTION = re.compile(r"\d{1,9}([,.])\d{1,2}(?![\d.,]|[ \u00a0]Uhr)")
@@ -85,6 +88,10 @@ class Index:
         self.values: dict[str, dict[tuple[str, bool], tuple[array[int], array[int]]]] = {}
         # By month (2 digits): year or nothing, begin and end of the dates of that month, ascending.
         self.months: dict[str, list[tuple[str, int, int]]] = {}
+        # Where quantities with a unit begin, ascending, their units, and the currencies among them.
+        self.united = array("i")
+        self.units: list[str] = []
+        self.currencies: set[str] = set()
         self._pending = words(text)
         self._scanned = False
         self._read_to = 0
@@ -150,6 +157,11 @@ class Index:
             if found.kind == "date":
                 year, _, rest = found.values[0].replace("--", "-", 1).partition("-")
                 self.months.setdefault(rest[:2], []).append((year, found.start, found.end))
+            if found.unit:
+                self.united.append(found.start)
+                self.units.append(found.unit)
+                if found.unit in CURRENCIES:
+                    self.currencies.add(found.unit)
             is_marker = is_list_marker(self.text, found)
             named = found if is_marker else as_reference(self.text, found)
             if named is not found:

@@ -1,6 +1,8 @@
-"""Words that are capitalised in an answer and are no names."""
+"""Words that say nothing about names, and words that turn a figure's sign."""
 
 from __future__ import annotations
+
+import re
 
 
 def _listed(text: str) -> frozenset[str]:
@@ -12,7 +14,8 @@ FUNCTION_WORDS = _listed(
     if when while as at by for from in into of off on onto out over per than then there to under until up
     upon with within without after before since because although though where whether which who whom whose
     what why how is are was were be been being has have had do does did can could may might must shall
-    should will would not no yes all any both each either every few many more most much neither none one
+    should will would not no yes pro je
+    all any both each either every few many more most much neither none one
     only other same several some such der die das den dem des ein eine einen einem einer eines und oder aber
     wenn während als am im in an auf aus bei bis durch für gegen mit nach ohne seit über um unter von vom
     vor zu zum zur zwischen es er sie wir ihr ich sein seine ihre ist sind war waren wird werden hat haben
@@ -48,10 +51,16 @@ STARTERS = _listed(
 TITLES = _listed(
     """mr mrs ms miss mx dr prof professor sir dame herr herrn frau dipl ing med m mme mlle monsieur madame
     mademoiselle sr sra señor señora st sergeant sgt captain capt constable officer inspector councillor
-    cllr judge justice lord lady rev reverend president chairman chairwoman chairperson chair director
+    cllr judge justice lord lady rev reverend ceo cfo cto coo cio vp
+    president chairman chairwoman chairperson chair director
     manager secretary treasurer minister mayor senator governor doctor nurse coach bürgermeister
     bürgermeisterin direktor direktorin präsident präsidentin vorsitzender vorsitzende doktor
     geschäftsführer geschäftsführerin directeur directrice maire président présidente maître docteur"""
+)
+# Behind which a single word is a name.
+PERSONAL_TITLES = _listed(
+    """mr mrs ms miss mx dr prof professor dame herr herrn frau mme mlle monsieur madame mademoiselle sr sra
+    señor señora sergeant sgt captain capt constable inspector councillor cllr"""
 )
 # Words with a point that ends no sentence.
 ABBREVIATED = TITLES | _listed(
@@ -101,6 +110,15 @@ LABELS = _listed(
     pages chapter section article clause paragraph appendix before after during between per each any only
     rent deposit tenant landlord employer employee company customer client supplier buyer seller contract
     agreement party parties"""
+)
+# Words near a figure that say that it is a loss or a decrease.
+FALLING = re.compile(
+    r"(?<![^\W_])(?:fell|fall(?:s|en|ing)?|drop(?:s|ped|ping)?|decreas\w*|declin\w*|reduc\w*|lower\w*|less|fewer|down"
+    r"|loss(?:es)?|lost|los(?:e|es|ing)|took|minus|negative|below|under|shorten\w*|shorter|shr[aiu]nk\w*|cut|cheaper|saved?"
+    r"|slid|sank|deficit|debits?|paid|withdraw\w*|gesunken|sank|sinkt|fiel\w*|gefallen|weniger|niedriger|unter|rückgang"
+    r"|verlust\w*|abzug|abzüglich|minus|reduzier\w*|verringer\w*|gekürzt|kürzer|baiss\w*|recul\w*|moins|diminu\w*"
+    r"|perte\w*|rédui\w*|inférieur\w*|sous)(?![^\W_])|減|低下|下回|下が|下降|减少|亏损",
+    re.I,
 )
 # Telling words of a language.
 TELLING = {

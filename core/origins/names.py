@@ -19,6 +19,7 @@ from core.origins.lexicon import (
     GERMAN_COMMON,
     HOLIDAYS,
     LABELS,
+    PERSONAL_TITLES,
     STARTERS,
     TITLES,
 )
@@ -152,6 +153,8 @@ def _name(
 ) -> Iterator[Name]:
     while run and run[-1].text in CONNECTORS:
         run = run[:-1]
+    # A name of one word, too: "Frau Amrein".
+    is_titled = any(each.text.rstrip(".").lower() in PERSONAL_TITLES for each in run[:-1])
     while run and _is_dropped(run[0], run, language, is_ordinary):
         run = run[1:]
         while run and run[0].text in CONNECTORS:
@@ -164,32 +167,43 @@ def _name(
     if not named:
         return
     inner = any(_has_inner_capital(each.text) for each in named)
-    if language == "de" and not inner and len(run) < 2:
+    if language == "de" and not inner and len(run) < 2 and not is_titled:
         return
-    if run[0].start < label_end and not _is_label_name(run, named, language, is_ordinary):
+    if run[0].start < label_end and not is_titled and not _is_label_name(run, named, language, is_ordinary):
         return
-    if run[0].first and len(run) == 1 and not inner:
+    if run[0].first and len(run) == 1 and not inner and not is_titled:
+        return
+    if language == "de" and _is_phrase(run):
         return
     if (
         all(each.text.lower() in COMMON for each in named)
         or " ".join(each.text for each in named).lower() in HOLIDAYS
     ):
         return
-    joint = _joint(run, named)
+    joint = _joint(run, named, language)
     for each in (named[:joint], named[joint:]) if joint else (named,):
+        if joint and len(each) < 2:
+            continue  # a German noun: "Leitung von Mara Hill"
         first, last = (each[0], each[-1]) if joint else (run[0], run[-1])
         yield Name(first.start, last.end, tuple(token.text for token in each))
 
 
-def _joint(run: list[Token], named: list[Token]) -> int:
+def _joint(run: list[Token], named: list[Token], language: str) -> int:
     """Number of words of `named` before a connector that joins two names, as in "Mary Hill of Kestrel
-    Security": either has two words or more. 0 without one.
+    Security": either has two words or more, in German one before "von". 0 without one.
     """
     for each in run:
         before = sum(other.start < each.start for other in named)
-        if each.text in CONNECTORS and min(before, len(named) - before) >= 2:
+        least = 1 if language == "de" and each.text == "von" else 2
+        if each.text in CONNECTORS and before >= least and len(named) - before >= 2:
             return before
     return 0
+
+
+def _is_phrase(run: list[Token]) -> bool:
+    """Whether German nouns in a row are no name: "Prüfung der Positionen"."""
+    first, *rest = run
+    return len(rest) == 2 and rest[0].text in ("der", "des") and first.text.endswith(_COMMON_ENDS)
 
 
 def _has_inner_capital(text: str) -> bool:

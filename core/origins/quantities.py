@@ -26,28 +26,11 @@ from core.origins.numerals import (
     readings,
     written,
 )
+from core.origins.times import MONTH, MONTHS, WORDED, WORDED_BEGINS, clock, date_value, worded
 from core.origins.units import BEFORE, BEHIND, CURRENCIES, LATIN, SCALE, exponents, unit_of
 
 QuantityKind = Literal["number", "amount", "date", "time"]
 
-_MONTHS = (
-    "january jan januar janvier janv jänner январь января янв",
-    "february feb februar février févr fév февраль февраля фев",
-    "march mar märz mär mars март марта",
-    "april apr avril avr апрель апреля апр",
-    "may mai мая",
-    "june jun juni juin июнь июня",
-    "july jul juli juillet juil июль июля",
-    "august aug août август августа авг",
-    "september sep sept septembre сентябрь сентября сент",
-    "october oct oktober okt octobre октябрь октября окт",
-    "november nov novembre ноябрь ноября нояб",
-    "december dec dezember dez décembre déc декабрь декабря дек",
-)
-MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-_MONTH_NAMES = "|".join(sorted(MONTHS.keys() - {"may", "march"}, key=len, reverse=True))
-# Pattern of a month's name, regardless of case: "may" and "march" are verbs. A point is of an abbreviation.
-MONTH = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])(?:(?<![^\W_]{{5}})\.)?"
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _VULGAR = "½¼¾⅓⅔⅛⅜⅝⅞"
 _SLASHED = r"(?:1/2|[12]/3|[13]/4|[1357]/8)(?![\d/]|[.,]\d)"
@@ -100,7 +83,8 @@ _JAPANESE = rf"""
       (?:[時时](?!間|代|点|间|候)|点(?=半|钟|整|[\d{KANJI}]{{1,3}}分)|(?(jhalf)点|(?!)))
       (?:(?P<jmin>\d{{1,2}}|[{KANJI}]{{1,3}})分|(?P<jhalfhour>半))?"""
 _LETTERS = rf"""
-    (?P<month2>{MONTH})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d|-[^\W\d_])
+    (?:{WORDED})
+  | (?P<month2>{MONTH})[ \u00a0]+(?:the[ ])?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]|[.,]\d|-[^\W\d_])
       (?:,?[ \u00a0]+(?P<year2>{_Y}))?
   | (?P<month3>{MONTH})(?:[ \u00a0]*(?:of[ ]|de[ ])?,?[ ]?(?P<year3>{_Y}))?
   | (?P<words>{_CARDINALS}|{_ORDINALS})(?![^\W_])
@@ -113,7 +97,8 @@ _LETTERS = rf"""
 def _beginnings() -> str:
     """A pattern of the first two letters of the words in `_LETTERS`: most words are rejected by them."""
     seconds: dict[str, set[str]] = {}
-    for word in (*MONTHS, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|"), "half", "hälfte", "moitié"):
+    words = (*MONTHS, *NUMBER_WORDS, *ORDINAL_WORDS, *_GERMAN.split("|"), *WORDED_BEGINS, "hälfte", "moitié")
+    for word in words:
         seconds.setdefault(word[0], set()).add(word[1])
     return "|".join(f"{first}[{''.join(sorted(seconds[first]))}]" for first in sorted(seconds))
 
@@ -133,7 +118,6 @@ _QUANTITY = re.compile(
     re.X | re.I,
 )
 _GOES_ON = re.compile(r" [a-zäöü]")
-_CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)|(0\d)([0-5]\d)")
 # A sign, not a range or a list.
 _MINUS = re.compile(r"(?:(?<![\w)\]%°'’\"”.])[-−–]|\b(?:minus|moins) )\Z")
 
@@ -248,12 +232,13 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
         # At the end of a sentence it may also be a number, and is one if points mark fractions.
         if "," not in marks:
             end = match.end() - 1
-            return Quantity(match.start(), end, "number", readings(number, marks), _clock(number))
-        return found and replace(found, values=(*found.values, *readings(number), *_clock(number)))
+            return Quantity(match.start(), end, "number", readings(number, marks), clock(number))
+        return found and replace(found, values=(*found.values, *readings(number), *clock(number)))
     for day, month, year in (("day", "month", "year"), ("day2", "month2", "year2"), ("", "month3", "year3")):
         if get[month]:
             if month == "month3" and not get[year] and match[month][0].islower():
-                return None  # a word such as "mar", or a French month alone
+                # A word such as "mar", a French month alone, or seven in French.
+                return _worded(match, "7") if match[month] == "sept" else None
             number = str(MONTHS[get[month].lower().rstrip(".")])
             given = get[year] or ""
             return _date(match, [("20" + given if len(given) == 2 else given, number, get.get(day) or "")])
@@ -278,6 +263,9 @@ def _quantity(match: re.Match[str], marks: str) -> Quantity | None:
         return _times(match, hours, minute, ambiguous=not get["jhalf"] and 0 < hour <= 12)
     if get["number"]:
         return _plain(match, marks)
+    if (in_words := worded(get)) is not None:
+        hour, minute = in_words
+        return replace(_times(match, (hour,), minute, ambiguous=not get["noon"]), is_word=True)
     if get["kanji"]:
         found = _worded(match, of_kanji(get["kanji"]))
         # A single one is mostly a part of a word.
@@ -345,7 +333,7 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
         marks = "."
     is_amount = bool({before, behind} & CURRENCIES)
     # An amount of money seldom has a fraction of three digits.
-    values = readings(literal, ",." if is_amount else marks)
+    values = readings(literal, "" if is_amount and not scale else marks)
     if match["large"]:
         value = of_kanji(literal + match["large"])
         values, parts = (value,) if value else values, values
@@ -358,7 +346,7 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
     if match["scale"] and match["scale"].strip() == "B" and not before:  # also bytes
         values = (*values, *parts)
     if not (before or behind or match["large"] or scale):
-        times = _clock(literal)
+        times = clock(literal)
         values, parts = (*values, *times) if literal[0] == "0" else values, (*parts, *times)
     if behind in ("pence", "cent"):  # 60p is £0.60
         values = (*values, *(written(Decimal(value).scaleb(-2)) for value in values))
@@ -369,13 +357,6 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
     start = sign.start() if sign else match.start()
     kind: QuantityKind = "amount" if is_amount else "number"
     return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
-
-
-def _clock(literal: str) -> tuple[str, ...]:
-    """Times of day that digits without a colon may mean: 18.20, and 0725, but not 1825."""
-    if (match := _CLOCK.fullmatch(literal)) is None:
-        return ()
-    return (f"t{int(match[1] or match[3]):02}:{match[2] or match[4]}",)
 
 
 def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity | None:
@@ -393,14 +374,6 @@ def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity
         return Quantity(match.start(), match.end(), "number", (" ".join(match.group().lower().split()),))
     end = match.end() - (match.string[match.end() - 1] == ".")
     return Quantity(match.start(), end, "date", tuple(values), tuple(sorted(parts)))
-
-
-def date_value(year: str, month: str, day: str) -> str:
-    """A date, complete or not, as a value; empty without month and year."""
-    if not month:
-        return year
-    found = f"{year or '-'}-{int(month):02}"
-    return f"{found}-{int(day):02}" if day else found
 
 
 def _time(match: re.Match[str]) -> Quantity | None:

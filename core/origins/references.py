@@ -54,7 +54,7 @@ def as_reference(text: str, found: Quantity) -> Quantity:
             return found
         return replace(found, values=(SIGN + found.values[0],), parts=(), unit="")
     number = _NUMBER.match(text, found.start)
-    if number is None or (found.unit and text[number.end() : found.end].strip()):
+    if number is None or text[number.end() : found.end].strip():
         return found
     literal = plain_digits(number.group())
     # Articles with high numbers are mostly goods.

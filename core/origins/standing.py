@@ -9,12 +9,14 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from core.origins.implied import can_have, falls_in, in_scale
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
-from core.origins.quantities import LIST_MARKER, MONTH, MONTHS, PART, Quantity
+from core.origins.quantities import LIST_MARKER, PART, Quantity
 from core.origins.references import NUMBERED, SIGN, roman
-from core.origins.units import CURRENCIES, has_unit, precise, same_unit
+from core.origins.times import MONTH, MONTHS
+from core.origins.units import same_unit
 from core.origins.words import without_accents, words
 
 Read = Sequence[tuple[int, int]] | None
@@ -29,6 +31,7 @@ _SHARED_DAY = re.compile(
     r"(?:(?:and|und|et|or|oder|ou|&)[ \n])?(?:d['’]|de )?){0,11}\Z",
     re.I,
 )
+_DAY = re.compile(r"(?:st|nd|rd|th)(?![^\W_])")
 _YEAR = re.compile(r"[.,]? (\d{4})(?!\d)")
 _NAMES: dict[str, list[str]] = {}
 for _name, _number in MONTHS.items():
@@ -38,23 +41,12 @@ _OF_COUNTS = ("", "people")
 # Places of one value and unit of a source.
 _MOST_SPOTS = 64
 _UNIT_CHARACTERS = 32
-# A cell has a tab, a bar, two spaces or an end of line beside it, or a comma without a space.
-_CELL_BEGINS = re.compile(r"(?:(?:^|[\t|\n(:–—]|  |\.\.\.)[ *_~<>≤≥=-]*|[,;])\Z")
-_CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n)])|  |[,;](?=\S)")
-# A unit of a rate, or of another figure.
-_NOT_NAMED = re.compile(
-    r"(?:\b(?:per|par|pro|je|a|à la|au)\s+(?!cent)|/\s?|\d[\d.,]*[ \u00a0]?)[^\W\d_]+", re.I
-)
-_CENTS = re.compile(r"\d[.,]\d\d\Z")
 _RANGE = re.compile(
     r"\s{0,2}(?:[-–—/x×+]|to|bis|à|and|und|et|or|oder|ou|から|～|〜)\s{0,2}[-−]?(?:\d[\d.,]*\d|\d|\w+)"
 )
 # A range up to its second number.
 _TO = re.compile(r"\d\s{0,2}(?:[-–—]|to|bis|à|から|～|〜)\s{0,2}\Z")
 _FRENCH_HOUR = re.compile(r"\d{1,2}[ \u00a0\u202f]?h")
-# What ends the words between a number and its unit: "30 (thirty) consecutive days".
-_CLAUSE_END = re.compile(r"[.,;:!?|\t\d]|\n\n")
-_WORDS_BETWEEN = 2
 _ELLIPSIS = re.compile(r"\.\.\.|…|\[[^\[\]]{0,40}\]")
 # Letters and digits of a phone number or account, which may be in groups.
 _LONG_NUMBER = 7
@@ -67,6 +59,7 @@ _ENDING = 2
 _ENDINGS = ("s", "es", "n", "en", "r", "e")
 
 
+_ADDRESS = re.compile(r"https?://[^/]+|www\.[^/]+", re.I)
 _BODY = re.compile(r"^[A-Z]{2,5}[ /-](?=[A-Z]{2,5}[ /-])")
 
 
@@ -100,8 +93,6 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
     for value in what.values:
         kept = index.values.get(value, {})
         for unit, is_negative in sorted(kept, key=lambda key: _ORDER.get(key[0], key[0] != what.unit)):
-            if what.is_negative and not is_negative:
-                continue
             counts = what.is_count or what.unit in _OF_COUNTS[1:]
             if counts and unit not in _OF_COUNTS:
                 continue
@@ -110,13 +101,20 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
             starts: Sequence[int]
             ends: Sequence[int]
             starts, ends = kept[unit, is_negative]
+            if what.is_negative and not is_negative:
+                falls = [
+                    at
+                    for at in range(min(len(starts), _MOST_SPOTS))
+                    if falls_in(index.text, starts[at], ends[at])
+                ]
+                starts, ends = [starts[at] for at in falls], [ends[at] for at in falls]
             if not counts and what.unit not in ("", NUMBERED) and not same_unit(what.unit, unit):
                 if unit not in ("", PART):
                     continue
                 spots = [
                     at
                     for at in range(min(len(starts), _MOST_SPOTS))
-                    if _can_have(index.text, starts[at], ends[at], what.unit, is_part=bool(unit))
+                    if can_have(index, starts[at], ends[at], what.unit, is_part=bool(unit))
                 ]
                 starts, ends = [starts[at] for at in spots], [ends[at] for at in spots]
             found = first_read(starts, ends, read)
@@ -126,22 +124,12 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
     if best.span is None and what.values[0].startswith(SIGN):
         return of_words([roman(what.values[0])], index, read)
     if best.span is None and what.kind in ("number", "amount"):
-        return _in_scale(what, index, read) if what.parts else _of_digits(what, index, read)
+        if what.parts and (places := in_scale(what, index)):
+            return first_read([start for start, _ in places], [end for _, end in places], read)
+        return _of_digits(what, index, read)
     if best.span is None and what.kind == "date":
         return _of_date(what, index, read)
     return _of_hour(what, index, read) if best.span is None and what.kind == "time" else best
-
-
-def _in_scale(what: Quantity, index: Index, read: Read) -> Standing:
-    """A number with a scale, such as million, in a table whose head names the scale."""
-    if not index.names_scale:
-        return NOWHERE
-    for value in what.parts:
-        for starts, ends in index.values.get(value, {}).values():
-            for start, end in zip(starts[:_MOST_SPOTS], ends):
-                if _is_cell(index.text, start, end):
-                    return first_read([start], [end], read)
-    return NOWHERE
 
 
 def _of_digits(what: Quantity, index: Index, read: Read) -> Standing:
@@ -155,44 +143,6 @@ def _of_groups(letters: str, index: Index, read: Read) -> Standing:
         return NOWHERE
     match = re.search(r"[\W_]{0,3}".join(map(re.escape, letters)), index.folded)
     return first_read([match.start()], [match.end()], read) if match else NOWHERE
-
-
-def _is_cell(text: str, start: int, end: int) -> bool:
-    before, behind = text[max(0, start - 12) : start], text[end : end + _UNIT_CHARACTERS]
-    return _CELL_BEGINS.search(before) is not None and _CELL_ENDS.match(behind) is not None
-
-
-def _can_have(text: str, start: int, end: int, unit: str, *, is_part: bool) -> bool:
-    """Whether a number without a unit can have `unit`: in a table, in a range, or a few words before it."""
-    behind = text[end : end + _UNIT_CHARACTERS]
-    if unit in CURRENCIES and _CENTS.search(text, max(0, end - 4), end):
-        return True
-    if has_unit(text[start:end].lstrip("0123456789"), unit, 0):
-        return True  # 20 h 30
-    if is_part:
-        return False
-    if _is_cell(text, start, end):
-        return _cell_has(text, start, unit)
-    if (other := _RANGE.match(behind)) is not None and has_unit(behind[other.end() :], unit, 0):
-        return True
-    return has_unit(_CLAUSE_END.split(behind, maxsplit=1)[0], unit, _WORDS_BETWEEN)
-
-
-def _cell_has(text: str, start: int, unit: str) -> bool:
-    """Whether a table names the unit for the cell: in the head of its column, the first cell of its row, or
-    its caption. True without columns.
-    """
-    line = text.rfind("\n", 0, start) + 1
-    block = text.rfind("\n\n", 0, line) + 1
-    row, above = text[line:start], text[block:line].strip("\n")
-    mark = next((each for each in "|;\t" if each in row and each in above), "")
-    if not mark:
-        return True
-    head, row = above.partition("\n")[0].removeprefix(mark).split(mark), row.removeprefix(mark)
-    caption, column = text[:block].rstrip("\n").rpartition("\n")[2], row.count(mark)
-    named = "\n".join((*head[column : column + 1], row.partition(mark)[0] if column else "", caption))
-    named = _NOT_NAMED.sub(" ", named)
-    return any(has_unit(named, each, len(named)) for each in precise(unit))
 
 
 def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
@@ -221,7 +171,10 @@ def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
 
 
 def _is_near_month(index: Index, start: int, end: int, year: str, month: str) -> bool:
+    """Whether a date of the month is near, or anywhere for a day such as "the 24th"."""
     dates = index.months.get(month, [])
+    if dates and _DAY.match(index.text, end):
+        return year in ("", *(said for said, _, _ in dates))
     for at in range(bisect_left(dates, start - _UNIT_CHARACTERS, key=itemgetter(1)), len(dates)):
         said, first, _ = dates[at]
         if first > end + _UNIT_CHARACTERS:
@@ -300,8 +253,21 @@ def of_identifier(text: str, index: Index, read: Read) -> Standing:
     for other in _other_forms(text, letters):
         if (found := _of_groups(other, index, read)).span:
             return found
+    if (found := _of_path(text, index, read)).span:
+        return found
     shorter = _BODY.sub("", text)  # DIN EN 60335 is EN 60335
     return of_identifier(shorter, index, read) if shorter != text else NOWHERE
+
+
+def _of_path(text: str, index: Index, read: Read) -> Standing:
+    """An address of which the source has the base and the path apart."""
+    cut = text.rfind("/")
+    while (match := _ADDRESS.match(text)) is not None and cut > match.end():
+        base, path = index.folded.find(text[:cut].lower()), index.folded.find(text[cut:].lower())
+        if base >= 0 and path >= 0:
+            return first_read([base], [base + cut], read)
+        cut = text.rfind("/", 0, cut)
+    return NOWHERE
 
 
 def _other_forms(text: str, letters: str) -> list[str]:

@@ -84,7 +84,35 @@ mhz
 ghz
 bar
 psi
+pa pascal
+hpa mbar millibar millibars
 kpa
+mpa
+mmhg
+n newton newtons
+j joule joules
+kj kilojoules
+mj
+kcal calories kalorien kilokalorien kilocalories
+va
+kva
+kbit/s kbps kbit
+mbit/s mbps mbit
+gbit/s gbps gbit
+bit bits
+byte bytes octets
+px pixel pixels pixeln
+fps
+bpm
+lux lx
+lm lumen lumens
+dba db(a)
+ha hectare hectares hektar
+acre acres
+mph miles\u00a0per\u00a0hour
+knot knots knoten nœuds kn kt kts
+mol mmol/l mmol
+iu ie
 nm n·m newton metres newton meters
 lbf·ft ft·lb ft·lbf ft-lb foot-pounds
 rpm
@@ -104,7 +132,8 @@ for _name, _unit in _CANONICAL.items():
     _NAMED.setdefault(_unit, []).append(_name)
 # Of one letter, or also an ordinary word: a unit only if it is glued or after one space, and written so.
 _EXACT = {"an", "in", "a", "d", "t", "s", "v", "w", "m", "h", "g", "l", "foot", "second", "ms", "nm", "bar",
-          "min", "mi", "mw", "seconde", "kilo", "pounds", "people", "p"}  # fmt: skip
+          "min", "mi", "mw", "n", "pa", "j", "va", "ha", "mj", "mol", "ie", "iu", "bit", "kn",
+          "kt", "seconde", "kilo", "pounds", "people", "p"}  # fmt: skip
 # Also ordinary words: a unit only if they are glued.
 _ORDINARY = ("in", "an", "a")
 _LETTERS = sorted((name for name in _CANONICAL if name[0].isalpha()), key=len, reverse=True)
@@ -153,7 +182,12 @@ def unit_of(text: str) -> str:
     """Canonical unit of a match of `BEHIND` or `BEFORE`; empty if it is an ordinary word."""
     name = text.strip(" \u00a0\u202f-")
     found = _CANONICAL.get(name.lower(), "")
-    if found and name.lower() in _EXACT and name not in _EXACT | {"A", "V", "W", "L", "MW", "Nm"}:
+    if (
+        found
+        and name.lower() in _EXACT
+        and name
+        not in _EXACT | {"A", "V", "W", "L", "MW", "Nm", "N", "Pa", "J", "VA", "MJ", "IU", "IE", "kn", "kt"}
+    ):
         return ""
     return "" if name in _ORDINARY and text[:1].isspace() else found
 
@@ -167,6 +201,11 @@ _LONG_NAMES = re.compile(
 def names_unit(text: str) -> bool:
     """Whether a word of `text` is the name of a unit, or ends with one: Betriebsstunden."""
     return _LONG_NAMES.search(text) is not None or any(unit_of(f" {word}") for word in text.split())
+
+
+def scale_names() -> str:
+    """A pattern of the names of scales that are words."""
+    return _NAMES
 
 
 def exponents(text: str) -> tuple[int, ...]:

@@ -323,6 +323,47 @@ def test_a_figure_may_be_shared_but_not_converted_or_rounded(
         # Cases of Russian names and months.
         ("Звоните: Ковалёва, 5 марта 2026 г.", "Письмо для Ковалёвой и Сергеева, март 2026.", ["Сергеева"]),
         ("3 дня, 450 руб.", "Это 3 дня и 450 рублей, не 3 часа и 450 кг.", ["3 часа", "450 кг"]),
+        # A scale that a note or the sentence names once.
+        (
+            "Amounts in € million.\n\n| | Q3 |\n|---|---|\n| Revenue | 412.6 |",
+            "Revenue was €412.6m, not €421.6m.", ["€421.6m"],
+        ),
+        ("we expect €1.62 to 1.65 billion (before: 1.60)", "€1.62bn and €1.6bn, not €1.6m.", ["€1.6m"]),
+        # A unit that stands once: of a list, an interval, a comparison, or in a field's name.
+        ("tries after 1, 5, 30 and 120 minutes", "After 5 minutes, not after 7 minutes.", ["7 minutes"]),
+        ("−7.2 min (95% CI −10.1 to −4.3)", "From 4.3 to 10.1 min, not 10.1%.", ["10.1%"]),
+        ("2.4 tonnes instead of 3.1", "It was 3.1 t, not 3.1 km.", ["3.1 km"]),
+        (
+            "| Field | Notes |\n|---|---|\n| `weight_g` | 1 to 31,500 |",
+            "At most 31,500 g, not 31,500 kg.", ["31,500 kg"],
+        ),
+        ("`timeout_ms` is 250 by default", "It is 250 ms, not 250 s.", ["250 s"]),
+        ("We had 490 in the plan, £575 now", "£490 was planned, not £409.", ["£409"]),
+        # Numbers of rows have no unit.
+        ("1    roof   90 Euro\n2    tiles  80 Euro\n3    work   60 Euro", "It takes 2 weeks.", ["2 weeks"]),
+        # A loss.
+        ("SOL fell by 3.1 min; costs of (34.5) kg", "−3.1 min and −34.5 kg, not −3.2 min.", ["−3.2 min"]),
+        ("the prize is 31 kg of tea", "It is −31 kg.", ["−31 kg"]),
+        # Times in words.
+        ("at a quarter to seven, by noon", "At 6:45 am, by 12:00, not at 7:15.", ["7:15"]),
+        ("gegen halb neun, um Viertel nach drei", "Um 8:30 Uhr und 15:15 Uhr, nicht 9:30 Uhr.", ["9:30 Uhr"]),
+        ("après sept minutes, à huit heures et demie", "7 minutes, 8 h 30, pas 9 minutes.", ["9 minutes"]),
+        ("on 17 Sep 2026: next call on the 24th", "On 24 September, not on 25 September.", ["25 September"]),
+        # Equations with shares, in cells, and behind a label; lengths of time.
+        ("rate 2 %, sum 13.50 EUR", "13.50 × 2 % = 0.27 EUR. 13.50 × 3 % = 0.42 EUR.", ["3 %", "0.42 EUR"]),
+        ("4.50 EUR each, 12 of them", "| a | 12 × 4.50 EUR | 54 EUR |", []),
+        ("à 0,50 € le kWh, 1 140 kWh en 2025", "En 2025 : 1 140 kWh × 0,50 € = 570 €, pas 580 €.", ["580 €"]),
+        ("de 22h40 à 6h10", "De 22h40 à 6h10, soit 7 h 30, pas 8 h 30.", ["8 h 30"]),
+        ("open all day", "It answers 24/7, 24 h/24.", []),
+        # Names behind titles, and German phrases.
+        ("Frau Amrein kommt", "Es kommt Herr Bolt, nicht Frau Amrein.", ["Bolt"]),
+        ("| Who |\n|---|\n| Ms Ferreira |", "| Who |\n|---|\n| Call Ms Ferrera |", ["Ferrera"]),
+        ("Bauleiter Thees Wilken", "Unter der Leitung von Thees Wilken, bei der Prüfung der Positionen.", []),
+        # Addresses.
+        ("Base: https://api.kelp.example/v3 and GET /parcels", "https://api.kelp.example/v3/parcels", []),
+        ("Calls come from 203.0.113.16/28.", "Allow 203.0.113.16/24.", ["203.0.113.16/24"]),
+        ("平日16:30に0555-01-3382かken@ao.example", "16:30に0555-01-3382かken@ao.exampleへ", []),
+        ("wagon (no. 380 114)", "Wagon (no. 380 141)", ["380 141"]),
         ("借期30天，上午8点半", "30天，8点30分，不是30小时。", ["30小时"]),
     ],
 )  # fmt: skip

@@ -12,7 +12,8 @@ kinds of documents and with two more languages, without knowledge of the rules o
 of five of its documents were read, and rules tuned on them: `notice-sirop.md`, `kursheft.md`, `preserves.md`,
 `price-list.csv` and `tenpo-manual.md`. Those of the other five are unread and must stay so. `fifth` was
 written and labelled after that, about other kinds of documents, again without knowledge of the rules or of
-any measurement. Its misses are unread.
+any measurement. Those of ten of its documents were read, and rules tuned on them; those of
+`employment-contract.md` and `arztbrief.md` are unread and must stay so.
 
 How a label was chosen:
 
