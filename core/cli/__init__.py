@@ -21,6 +21,7 @@ _CHILDREN = (
     "--try-tokenizer",
     "--read-pages",
     "--typeset",
+    "--tools",
 )
 
 
@@ -71,6 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.typesetting.child import main as typeset
 
         return typeset()
+    if arguments == ["--tools"]:
+        from core.tools.host.main import main as tools
+
+        return tools()
     try:
         from core.cli.command_line import run
 

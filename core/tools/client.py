@@ -1,10 +1,10 @@
 """ToolsClient: the tools' process, its servers and their calls, from the window's side.
 
-Call all methods on one asyncio loop. The process starts with the first `start()`; before, nothing runs. It ends
-with `close()`, and when this process ends, because it reads the end of its stdin.
+Call all methods on one asyncio loop. The process starts with the first `start()`; before, nothing runs. It
+ends with `close()`, and when this process ends, because it reads the end of its stdin.
 
-A call is written to the process once. A server that dies, or the tools' process itself, is started again once;
-the calls that it had are not repeated, but end with a `ToolsError` whose `ran` is None.
+A call is written to the process once. A server that dies, or the tools' process itself, is started again
+once; the calls that it had are not repeated, but end with a `ToolsError` whose `ran` is None.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _RESTART_HINT = "Restart the server in Settings > Tools."
 
 
 class _Call(Struct):
-    """A call without a result. `sent`: it may have reached the server."""
+    """A call that was sent and has no result yet."""
 
     run: int
     result: asyncio.Future[CallResult]
@@ -82,7 +82,8 @@ class ToolsClient:
         self._reading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._entries: dict[str, ServerEntry] = {}  # by name, as they were given to start()
-        self._servers: dict[int, str] = {}  # the name of each run
+        self._servers: dict[int, str] = {}  # the name of each run that is not retired
+        self._groups: dict[int, int] = {}  # the process of each run that has not ended
         self._calls: dict[int, _Call] = {}
         self._changed = asyncio.Event()  # replaced with each state
         self._numbers = count(1)
@@ -97,8 +98,8 @@ class ToolsClient:
     async def start(self, entry: ServerEntry) -> ServerState:
         """Starts a server and returns its state once it is “ready” or “failed”.
 
-        A server that runs with an equal entry continues; one with another entry is ended first. Cancelling the
-        task does not stop the server. Raises `ToolsError` for an invalid entry.
+        A server that runs with an equal entry continues; one with another entry is ended first. Cancelling
+        the task does not stop the server. Raises `ToolsError` for an invalid entry.
         """
         check_entry(entry)
         state = self.states.get(entry.name)
@@ -143,7 +144,9 @@ class ToolsClient:
         number = next(self._numbers)
         line = encode_line(CallTool(number, state.run, tool, arguments))
         if len(line) > LINE_LIMIT_BYTES:
-            raise ToolsError(f"The arguments have {len(line):,} bytes, more than can be sent.", "Shorten them.")
+            raise ToolsError(
+                f"The arguments have {len(line):,} bytes, more than can be sent.", "Shorten them."
+            )
         call = _Call(state.run, asyncio.get_running_loop().create_future())
         self._calls[number] = call
         try:
@@ -205,8 +208,8 @@ class ToolsClient:
     def _fail(self, run: int, problem: str, hint: str) -> None:
         name = self._servers.get(run)
         if name is not None:
-            state = self.states[name]
-            self._set(replace(state, phase="failed", tools=(), problem=problem, hint=hint, pid=0))
+            del self._servers[run]
+            self._set(replace(self.states[name], phase="failed", tools=(), problem=problem, hint=hint, pid=0))
 
     async def _settled(self, server: str) -> ServerState:
         """The state of a server once it is not “starting” or about to be started again."""
@@ -231,12 +234,12 @@ class ToolsClient:
         self._end_calls(state.run, f"“{state.server}” ended during the call.")
         if self._closed:
             return
+        self._servers.pop(state.run, None)
         if state.restarts >= _MOST_RESTARTS:
             self._set(replace(state, phase="failed", tools=(), pid=0, hint=state.hint or _RESTART_HINT))
             return
         self._set(replace(state, phase="ended", tools=(), pid=0))
         entry = self._entries[state.server]
-        self._servers.pop(state.run, None)
         task = asyncio.ensure_future(self._begin(entry, state.restarts + 1))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -320,6 +323,11 @@ class ToolsClient:
             else:
                 call.result.set_exception(ToolsError(event.problem, event.hint, ran=event.ran))
             return
+        if isinstance(event, ServerState):
+            if event.pid:
+                self._groups[event.run] = event.pid
+            elif event.phase == "off":  # the last event of a run
+                self._groups.pop(event.run, None)
         name = self._servers.get(event.run)
         if name is None:  # it was stopped
             return
@@ -329,16 +337,19 @@ class ToolsClient:
         state = replace(event, restarts=self.states[name].restarts)
         if state.phase == "ended":
             self._on_died(state)
-        else:
-            self._set(state)
+            return
+        if state.phase == "failed":
+            self._servers.pop(event.run, None)
+        self._set(state)
 
     def _on_process_ended(self) -> None:
         """Ends the groups of servers that a killed process left behind, and treats all servers as dead."""
+        groups, self._groups = self._groups, {}
+        for pid in groups.values():
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
         for run, name in list(self._servers.items()):
             state = self.states[name]
-            if state.pid:
-                with contextlib.suppress(OSError):
-                    os.killpg(state.pid, signal.SIGKILL)
             if state.phase in ("starting", "ready"):
                 self._on_died(replace(state, problem="The tools' process ended unexpectedly."))
             else:

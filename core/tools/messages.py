@@ -1,7 +1,7 @@
-"""Records of tool servers, their tools and results, and the messages between the window and the tools' process.
+"""Tool servers, tools and results as records, and the messages between the window and the tools' process.
 
-The messages are JSON lines like the worker's. A server's own words (names, descriptions, schemas, results, log
-lines) are untrusted text: bounded in size and well-formed Unicode, and nothing else is known about them.
+The messages are JSON lines like the worker's. A server's own words (names, descriptions, schemas, results,
+log lines) are untrusted text: bounded in size and well-formed Unicode, and nothing else is known about them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Phase = Literal["off", "starting", "ready", "failed", "ended"]
 class ToolsError(RequestError, code="tool-failed"):
     """A tool server cannot be used, or a call has no result.
 
-    `ran`: whether the call was carried out. False: it was not sent. None: it was sent and may have been carried
-    out, in whole or in part. True: it was, and its result cannot be shown.
+    `ran`: whether the call was carried out. False: it was not sent. None: it was sent and may have been
+    carried out, in whole or in part. True: it was, and its result cannot be shown.
     """
 
     def __init__(self, message: str, hint: str = "", *, ran: bool | None = False) -> None:
@@ -90,10 +90,13 @@ def _check_address(entry: ServerEntry) -> None:
     except ValueError:
         host = None
     if not host or address.scheme not in ("http", "https"):
-        raise ToolsError(f"“{entry.url}” is not an http or https address.", "Enter one like https://host/mcp.")
+        raise ToolsError(
+            f"“{entry.url}” is not an http or https address.", "Enter one like https://host/mcp."
+        )
     if address.username or address.password:
         raise ToolsError(
-            f"The address of “{entry.name}” contains a password.", "Put it into a header, such as Authorization."
+            f"The address of “{entry.name}” contains a password.",
+            "Put it into a header, such as Authorization.",
         )
     if address.scheme == "http" and entry.headers and not _is_loopback(host):
         raise ToolsError(
@@ -123,8 +126,8 @@ class ServerTool(Struct, frozen=True):
 def fingerprint(entry: ServerEntry, tool: ServerTool) -> str:
     """SHA-256 of all that a permission is bound to, in hexadecimal digits.
 
-    The command line or address, variables and headers, and the tool's name, description and schema. Of secrets
-    only the names are part of it.
+    The command line or address, variables and headers, and the tool's name, description and schema. Of
+    secrets only the names are part of it.
     """
     known = [
         sorted((name, "" if name in entry.secrets else value) for name, value in values.items())
@@ -172,7 +175,7 @@ class StartServer(Wire, frozen=True):
 
 
 class StopServer(Wire, frozen=True):
-    """Ends the server of `run` and its calls; an event with the phase “off” follows."""
+    """Ends the server of `run` and its calls; the run's last event has the phase “off”."""
 
     run: int
 

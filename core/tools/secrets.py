@@ -1,26 +1,157 @@
 """Secrets of tool servers: in the system's keychain, or in a private file where there is none.
 
-All functions may block, and on macOS the system may ask the person; call them on a thread.
+The file has mode 0600 and lies in Draftlight's data folder; with `DRAFTLIGHT_HOME` it is always used, because
+that folder holds everything. Chats, preferences, backups and logs have the names of secrets only.
+
+All functions may block, and on macOS the system may ask the person: call them on a thread.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import threading
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import replace
+
+from core.errors import reason_of
+from core.system.files import open_regular, write_atomic
+from core.system.paths import data_dir
+from core.system.private import make_folder
 from core.tools.messages import ServerEntry, ToolsError
 
+_SERVICE = "Draftlight tools"
+_FILE = "tool_secrets.json"
+_lock = threading.Lock()
 
-def filled(entry: ServerEntry) -> ServerEntry:
-    """`entry` with the values of its secrets. Raises `ToolsError` if one is missing."""
-    return entry
+
+def place() -> Literal["keychain", "file"]:
+    """Where secrets are stored on this system."""
+    return "keychain" if _keychain() else "file"
 
 
 def keep(entry: ServerEntry) -> ServerEntry:
     """Stores the values that `entry` has for its secrets; returns it without them. Raises `ToolsError`."""
-    if entry.secrets:
-        raise ToolsError("Secrets cannot be stored.", "Add the server without them.")
-    return entry
+    values = _values(entry)
+    for name in entry.secrets:
+        if name in values:
+            _write(entry.name, name, values[name])
+    return _with(entry, {name: value for name, value in values.items() if name not in entry.secrets})
+
+
+def filled(entry: ServerEntry) -> ServerEntry:
+    """`entry` with the stored values of its secrets. Raises `ToolsError` if one is missing."""
+    values = dict(_values(entry))
+    for name in entry.secrets:
+        if name in values:
+            continue
+        value = _read(entry.name, name)
+        if value is None:
+            raise ToolsError(
+                f"The secret “{name}” of “{entry.name}” is missing.", "Enter it in Settings > Tools."
+            )
+        values[name] = value
+    return _with(entry, values)
 
 
 def forget(server: str, names: Iterable[str]) -> None:
     """Erases secrets of a server; missing ones are ignored. Raises `ToolsError`."""
+    for name in names:
+        _write(server, name, None)
+
+
+def _values(entry: ServerEntry) -> dict[str, str]:
+    return entry.env if entry.command else entry.headers
+
+
+def _with(entry: ServerEntry, values: dict[str, str]) -> ServerEntry:
+    return replace(entry, env=values) if entry.command else replace(entry, headers=values)
+
+
+def _read(server: str, name: str) -> str | None:
+    keychain = _keychain()
+    if keychain is None:
+        with _lock:
+            return _stored().get(server, {}).get(name)
+    try:
+        value = keychain.get_password(_SERVICE, f"{server}/{name}")
+    except Exception as error:  # of its backend, of many kinds
+        raise _refused("read", name, error) from None
+    return value if isinstance(value, str) else None
+
+
+def _write(server: str, name: str, value: str | None) -> None:
+    """Stores `value`; None erases it."""
+    keychain = _keychain()
+    if keychain is None:
+        with _lock:
+            _store(server, name, value)
+        return
+    try:
+        if value is not None:
+            keychain.set_password(_SERVICE, f"{server}/{name}", value)
+        elif keychain.get_password(_SERVICE, f"{server}/{name}") is not None:
+            keychain.delete_password(_SERVICE, f"{server}/{name}")
+    except Exception as error:
+        raise _refused("write", name, error) from None
+
+
+def _refused(what: str, name: str, error: Exception) -> ToolsError:
+    return ToolsError(
+        f"The keychain did not {what} “{name}”: {reason_of(error)}.", "Unlock the keychain and try again."
+    )
+
+
+def _keychain() -> Any:
+    """The system's keychain; None if there is none. Only the two that are known are used, never a plug-in."""
+    if os.environ.get("DRAFTLIGHT_HOME"):
+        return None
+    with contextlib.suppress(Exception):  # not installed, or no service on the bus
+        if sys.platform == "darwin":
+            from keyring.backends import macOS
+
+            return macOS.Keyring()  # type: ignore[no-untyped-call]
+        from keyring.backends import SecretService
+
+        if SecretService.Keyring.priority:  # raises if it cannot be used
+            return SecretService.Keyring()  # type: ignore[no-untyped-call]
+    return None
+
+
+# ---- the file
+
+
+def _path() -> Path:
+    return data_dir() / _FILE
+
+
+def _stored() -> dict[str, dict[str, str]]:
+    try:
+        with open_regular(_path()) as file:
+            return msgspec.json.decode(file.read(), type=dict[str, dict[str, str]])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ToolsError(f"Cannot read {_path()}: {reason_of(error)}.", "Fix or remove it.") from None
+
+
+def _store(server: str, name: str, value: str | None) -> None:
+    stored = _stored()
+    mine = stored.setdefault(server, {})
+    if value is None:
+        mine.pop(name, None)
+    else:
+        mine[name] = value
+    stored = {each: values for each, values in stored.items() if values}
+    try:
+        make_folder(_path().parent)
+        write_atomic(_path(), msgspec.json.encode(stored))
+    except OSError as error:
+        raise ToolsError(
+            f"Cannot write {_path()}: {reason_of(error)}.", "Check its folder and disk."
+        ) from None
