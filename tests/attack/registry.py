@@ -27,6 +27,7 @@ NAMES: tuple[str, ...] = (
     "server-clients",
     "server-requests",
     "tables",
+    "tools",
     "window-kills",
     "worker-growth",
     "worker-kills",
