@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
@@ -342,46 +343,59 @@ class Stats(Struct):
         return not self.prompt_tokens or later.reused_tokens + later.skipped_tokens < self.prompt_tokens
 
     def joined(self, later: Stats) -> Stats:
-        """Measurements of the whole answer that `later` continues. Figures without another rule are added."""
-        prompt = later if self.is_read_again(later) else self
-        predicted = later if later.prediction_accepted + later.prediction_rejected else self
-        tokens, steps, tested = (
-            self.tokens + later.tokens,
-            self.steps + later.steps,
-            self.tested + later.tested,
-        )
-        decode_s = self.decode_s + later.decode_s
-        weighted = self.tokens_per_s * self.decode_s + later.tokens_per_s * later.decode_s
-        whole: dict[str, Any] = {
-            "prediction_rejected": predicted.prediction_rejected,
-            "acceptance": (self.accepted + later.accepted) / tested if tested else 0.0,
-            "mean_per_step": tokens / steps if steps else 0.0,
-            "ttft_s": self.ttft_s,
-            "tokens_per_s": weighted / decode_s if decode_s else max(self.tokens_per_s, later.tokens_per_s),
-            "plain_tokens_per_s": later.plain_tokens_per_s or self.plain_tokens_per_s,
-            "positions": tuple(
-                PositionStat(a.tested + b.tested, a.accepted + b.accepted)
-                for a, b in zip_longest(self.positions, later.positions, fillvalue=PositionStat(0, 0))
-            ),
-            "draft_us_median": max(self, later, key=lambda part: part.steps).draft_us_median,
-            "host_ms_median": max(self, later, key=lambda part: part.steps).host_ms_median,
-            "draft_us_p99": max(self.draft_us_p99, later.draft_us_p99),
-            "memory_peak_bytes": max(self.memory_peak_bytes, later.memory_peak_bytes),
-        }
+        """Measurements of the whole answer that `later` continues. Figures without a rule are added."""
+        whole: dict[str, Any] = {}
         for name in self.__struct_fields__:
-            if name in _OF_PROMPT or name in _OF_LATER:
-                whole[name] = getattr(prompt if name in _OF_PROMPT else later, name)
-            elif name not in whole:
-                whole[name] = getattr(self, name) + getattr(later, name)
+            rule = JOINED.get(name)
+            added = getattr(self, name) + getattr(later, name) if rule is None else rule(self, later, name)
+            whole[name] = added
         return type(self)(**whole)
 
 
-# What an answer in two parts has of the part that read its prompt, and of the later one.
-_OF_PROMPT = frozenset(
-    {"prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens",
-     "scored_tokens", "kept_tokens", "image_tokens", "image_s"}
-)  # fmt: skip
-_OF_LATER = frozenset({"occupancy", "context_used_tokens", "context_tokens", "memory_bytes", "table"})
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _speed(a: Stats, b: Stats, name: str) -> float:
+    decode_s = a.decode_s + b.decode_s
+    weighted = a.tokens_per_s * a.decode_s + b.tokens_per_s * b.decode_s
+    return weighted / decode_s if decode_s else max(a.tokens_per_s, b.tokens_per_s)
+
+
+def _positions(a: Stats, b: Stats, name: str) -> tuple[PositionStat, ...]:
+    both = zip_longest(a.positions, b.positions, fillvalue=PositionStat(0, 0))
+    return tuple(PositionStat(x.tested + y.tested, x.accepted + y.accepted) for x, y in both)
+
+
+# How a figure of an answer in two parts follows from them, where it is not their sum.
+JOINED: dict[str, Callable[[Stats, Stats, str], Any]] = {
+    **dict.fromkeys(
+        ("prompt_tokens", "reused_tokens", "disk_tokens", "read_tokens", "skipped_tokens", "read_on_tokens",
+         "scored_tokens", "kept_tokens", "image_tokens", "image_s"),
+        lambda a, b, name: getattr(b if a.is_read_again(b) else a, name),
+    ),
+    **dict.fromkeys(
+        ("occupancy", "context_used_tokens", "context_tokens", "memory_bytes", "table"),
+        lambda a, b, name: getattr(b, name),
+    ),
+    **dict.fromkeys(
+        ("draft_us_median", "host_ms_median"),
+        lambda a, b, name: getattr(max(a, b, key=lambda part: part.steps), name),
+    ),
+    **dict.fromkeys(
+        ("draft_us_p99", "memory_peak_bytes"), lambda a, b, name: max(getattr(a, name), getattr(b, name))
+    ),
+    # What neither part has of the prediction.
+    "prediction_rejected": lambda a, b, name: getattr(
+        b if b.prediction_accepted + b.prediction_rejected else a, name
+    ),
+    "acceptance": lambda a, b, name: _share(a.accepted + b.accepted, a.tested + b.tested),
+    "mean_per_step": lambda a, b, name: _share(a.tokens + b.tokens, a.steps + b.steps),
+    "ttft_s": lambda a, b, name: a.ttft_s,
+    "tokens_per_s": _speed,
+    "plain_tokens_per_s": lambda a, b, name: b.plain_tokens_per_s or a.plain_tokens_per_s,
+    "positions": _positions,
+}  # fmt: skip
 
 
 class Change(Struct, frozen=True):

@@ -165,6 +165,26 @@ def test_a_guess_is_of_the_head_where_its_probability_counts() -> None:
         assert (draft.tokens, draft.sources) == ((11,), (source,))
 
 
+def test_guesses_after_a_wrong_one_teach_nothing() -> None:
+    """They follow another text, also where the answer happens to have the same token."""
+
+    class Fixed:
+        def propose(self, context: Sequence[int], count: int) -> Proposal:
+            return Proposal([1, 2, 3][:count], [0.6] * min(3, count), -1, 0.0)
+
+    def probabilities(answer: list[int]) -> list[float]:
+        proposals = Proposals(Fixed(), lambda count: 0.01 * count, lambda width: 100.0)
+        proposals.begin([9])
+        for step in ([*answer], []):
+            proposals.ask([], 3)
+            found = [proposals.join([], [1, 2, 3][:depth])[0].probability for depth in range(3)]
+            proposals.observe(step)
+        return found
+
+    assert probabilities([8, 2, 3]) == probabilities([8, 5, 5])
+    assert probabilities([1, 2, 8]) != probabilities([1, 5, 8])
+
+
 @given(few_ids, few_ids, st.lists(st.integers(0, 4), max_size=6), st.floats(0, 1), st.integers(0, 12))
 def test_drafts_are_well_formed(
     prompt: list[int], answer: list[int], chain: list[int], stated: float, budget: int

@@ -131,7 +131,7 @@ _VARYING = ("_s", "_us_median", "_ms_median", "_us_p99", "_bytes", "seconds_left
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps cost what a block of their width usually does; nothing was timed before, by other tests either."""
+    """Steps cost what a block of their width usually does, and nothing was timed before by other tests."""
     for store in (PACES, COSTS):
         monkeypatch.setattr(store, "load", lambda key: None)
     measured = LiveCost.step

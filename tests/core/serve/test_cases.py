@@ -20,6 +20,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from core.drafting.registry import DRAFTERS
 from core.events import Change, ModelInfo
 from core.serve.answering import Serving
 from core.serve.chat import chat_request
@@ -51,6 +52,11 @@ SHORT: dict[str, dict[str, Any]] = {
     "messages": {"messages": HI, "max_tokens": 2},
     "count": {"messages": HI},
 }
+# Lists in messages, which each new name makes longer.
+LISTS = {
+    ", ".join(DRAFTERS): "DRAFTERS",
+    ", ".join(dict.fromkeys(setting.key.partition(".")[0] for setting in declared())): "GROUPS",
+}
 TURNS = {"chat": "messages", "messages": "messages", "count": "messages", "responses": "input"}
 
 
@@ -76,7 +82,7 @@ def command_of(
 
 
 def becomes(to: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What becomes of a request, with names of places and new ids that are the same for each API and run."""
+    """What becomes of a request. Names of places, new ids and lists are the same for each API and run."""
     try:
         changes, command = command_of(to, body)
     except ApiError as error:
@@ -99,6 +105,8 @@ def becomes(to: str, body: dict[str, Any]) -> dict[str, Any]:
     ids = dict.fromkeys(re.findall(r"call_[0-9a-f]{16,}", text))
     for number, new in enumerate(ids):
         text = text.replace(new, f"call {number}")
+    for names, shorter in LISTS.items():
+        text = text.replace(names, shorter)
     return json.loads(text)  # type: ignore[no-any-return]
 
 
