@@ -16,6 +16,7 @@ from core.errors import TableError
 from core.events import Change, Finished, Generate, Message
 from core.settings import Settings, assign
 from core.tables import files as folder_module
+from core.tables import memory as memory_module
 from core.tables.files import TableFolder, decode_table
 from core.tables.memory import TableMemory
 from tests.core.tables.support import (
@@ -131,6 +132,7 @@ def test_saved_some_seconds_after_the_last_answer(tmp_path: Path) -> None:
     due_s = home.memory.due_s()
     assert due_s is not None
     assert 10 < due_s <= 15
+    assert home.said[-1].tables[0].size_bytes == 0, "no file yet"
     fill(home.table, 3, seed=3)
     home.memory.answer_finished(Settings())
     home.memory.save_soon()
@@ -152,11 +154,15 @@ def test_saving_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(folder_module.os, "fsync", slow)
     home.memory.save_soon()
-    home.memory.save_soon()
     home.learn(30, seed=9)
-    assert home.memory.due_s() is not None
+    home.memory.save_soon()
+    assert home.memory.due_s() is not None, "what came after the first is saved after it"
+    monkeypatch.setattr(memory_module, "_SAVE_AFTER_S", 0.0)
+    home.memory.answer_finished(Settings())
+    assert home.memory.due_s() > 0.01, "the worker waits for the writer without asking all the time"
     gate.set()
     home.memory._join_writer()
+    assert home.memory.due_s() == 0.0
     saved = decode_table((tmp_path / FILE).read_bytes())
     assert dict(zip(saved.entries.slots.tolist(), saved.entries.tokens.tolist())) == before
     assert home.said[-1].tables[0].unsaved > 0
