@@ -55,6 +55,7 @@ _ORDER = (
     "speed",
     "models",
     "projects",
+    "tools",
     "privacy",
     "server",
     "trouble",

@@ -617,6 +617,7 @@ _WINDOW = (
     ),
     (
         Command("models", "Models", _show("models"), ("Ctrl+Shift+M",), reach="app"),
+        Command("tools", "Tools", _show("tools"), reach="app"),
         Command("server", "Local Server", _show("server"), ("Ctrl+Shift+S",), reach="app"),
     ),
     (

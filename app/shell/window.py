@@ -142,6 +142,7 @@ class MainWindow(QMainWindow):
             ("server", self._make_server),
             ("settings", self._make_settings),
             ("help", self._make_help),
+            ("tools", self._make_tools),
             ("images", lambda: ImageViewer(self.controller.images.files)),
             ("tables", self._make_tables),
         ):
@@ -335,7 +336,21 @@ class MainWindow(QMainWindow):
     def _make_settings(self) -> QWidget:
         controller = self.controller
         images = controller.home.library.images
-        return self.app_settings.make_window(controller.chat.settings, controller.saved_chats, images)
+        window = self.app_settings.make_window(controller.chat.settings, controller.saved_chats, images)
+        on_click((window.tools_button, lambda: self.windows.show("tools")))
+        return window
+
+    def _make_tools(self) -> QWidget:
+        from app.features.tools.controller import ToolsPage
+        from app.features.tools.window import ToolsWindow
+
+        controller, window = self.controller, ToolsWindow()
+        preferences = controller.home.preferences
+        ToolsPage(window, controller.tool_servers, preferences, controller.tool_choice, self._chat_titles)
+        return window
+
+    def _chat_titles(self) -> dict[str, str]:
+        return {each.id: each.title for each in self.controller.chats.listed()}
 
     def _make_server(self) -> QWidget:
         from app.features.server.controller import ServerPage
@@ -452,6 +467,7 @@ class MainWindow(QMainWindow):
         self.controller.link_changed.connect(self.lab.follow)
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
+        self.controller.tool_choice.window_requested.connect(lambda: self.windows.show("tools"))
         self.controller.racing.shown_changed.connect(self._show_race)
         self.controller.images.viewer_requested.connect(self._show_images)
         self.columns.arranged.connect(self._show_arrangement)

@@ -34,6 +34,12 @@ NEW_CHATS = "New chats"
 IMAGES = "Images"
 SAVED_CHATS = "Chat caches"
 CLEAR_SAVED = "Clear Chat Caches"
+TOOLS = "Tools"
+TOOLS_NOTE = (
+    "Servers whose tools the model may ask for, what is allowed without asking, and taking it back, have a"
+    " window of their own. Which tools a chat has is chosen below its message field."
+)
+MANAGE_TOOLS = "Manage Tools…"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
 
 
@@ -95,6 +101,7 @@ class SettingsWindow(SideWindow):
         self.reset_button = Button(RESET_APP_SETTINGS)
         self.defaults_button = Button(RESET_DEFAULTS)
         self.clear_button = Button(CLEAR_SAVED)
+        self.tools_button = Button(MANAGE_TOOLS)
         self._saved_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         self._images_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         self._defaults_note = TextLabel("", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
@@ -143,6 +150,9 @@ class SettingsWindow(SideWindow):
         page = QWidget()
         page.setAutoFillBackground(False)
         form = self._form
+        form.add_title(TOOLS)
+        form.add(TextLabel(TOOLS_NOTE, 12, 17, "text2", wrap=True, width_px=_CONTENT_PX))
+        form.add_row(self.tools_button)
         form.add_title(IMAGES)
         form.add(self._images_note)
         form.add_title(SAVED_CHATS)

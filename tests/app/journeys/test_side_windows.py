@@ -14,7 +14,7 @@ from tests.app.stage import Stage, press, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
-NAMES = ("models", "library", "tables", "lab", "server", "settings", "help", "deleted")
+NAMES = ("models", "library", "tables", "lab", "server", "settings", "help", "deleted", "tools")
 
 
 async def test_the_keys_close_each_side_window_and_what_covers_the_chat(
