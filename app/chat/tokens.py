@@ -73,10 +73,7 @@ def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> 
 
 
 def _step_text(table: TokenTable, index: int) -> tuple[str, ...]:
-    """The tokens that the step of a drafted token gave, and how many of its guesses were rejected.
-
-    Rejected tokens are known by number only: the worker does not send their text.
-    """
+    """The tokens that a token's step gave, if some were drafted, and which of its guesses were rejected."""
     step = table[index].step
     first = last = index
     while first > 0 and table[first - 1].step == step:
@@ -85,14 +82,17 @@ def _step_text(table: TokenTable, index: int) -> tuple[str, ...]:
         last += 1
     own = range(first, last + 1)
     length = max(table[each].draft_length for each in own)
+    instead = [_visible(each) for each in table[last].rejected]
+    told = (strings.TIP_INSTEAD.format(texts=" · ".join(instead)),) if instead else ()
     if not length:
-        return ()
+        return told
     shown = [_shown(table, each) for each in own[:_MOST_STEP_TOKENS]] + ["…"] * (len(own) > _MOST_STEP_TOKENS)
     accepted = sum(table.origin_of(each) == "accepted" for each in own)
     rejected = max(0, length - accepted)
     return (
         strings.TIP_STEP_TOKENS.format(tokens=" · ".join(shown)),
         strings.TIP_REJECTED.format(accepted=accepted, length=length, rejected=rejected),
+        *told,
     )
 
 
@@ -127,13 +127,18 @@ def _arrived(token: Token, others: int) -> str:
 
 
 def _shown(table: TokenTable, index: int) -> str:
-    """The token's text without surrounding white space; white space alone is shown as symbols."""
+    """The token's text as `_visible`, or what it is."""
     text = table[index].text
     if not text:
         whole = table.shown_by(index)
         if whole is None:
             return strings.END_OF_ANSWER
         return strings.PART_OF.format(text=_shown(table, whole))
+    return _visible(text)
+
+
+def _visible(text: str) -> str:
+    """The text without surrounding white space; white space alone is shown as symbols."""
     core = text.strip() or text.translate(_VISIBLE)
     core = core.translate({10: "↵", 9: "⇥", 13: "↵"})
     return core if len(core) <= _MAX_CHARACTERS else core[: _MAX_CHARACTERS - 1] + "…"

@@ -33,7 +33,7 @@ _SOURCE_CODES = {source: code for code, source in enumerate(_SOURCES)}
 class TokenColumns(Struct, frozen=True, array_like=True):
     """All tokens of one answer, field by field. `requests` is one name if all have the same.
 
-    `sources` ends with the last token that has one.
+    `sources` ends with the last token that has one. `rejected`: by the tokens' indices, where there are any.
     """
 
     requests: tuple[str, ...]
@@ -46,6 +46,7 @@ class TokenColumns(Struct, frozen=True, array_like=True):
     draft_lengths: tuple[int, ...]
     times_s: tuple[float, ...]
     sources: bytes = b""
+    rejected: dict[int, tuple[str, ...]] = {}
 
 
 class PackedVersion(Struct, frozen=True):
@@ -164,6 +165,7 @@ def columns_of(tokens: Sequence[Token]) -> TokenColumns:
         tuple([token.draft_length for token in tokens]),
         tuple([token.time_s for token in tokens]),
         bytes([_SOURCE_CODES[token.source] for token in tokens]).rstrip(b"\0"),
+        {index: token.rejected for index, token in enumerate(tokens) if token.rejected},
     )
 
 
@@ -192,6 +194,7 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
             columns.draft_lengths,
             columns.times_s,
             map(_SOURCES.__getitem__, columns.sources.ljust(count, b"\0")),
+            map(columns.rejected.get, range(count), repeat(())) if columns.rejected else repeat(()),
         )
     )
 

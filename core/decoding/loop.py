@@ -36,6 +36,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 
 import mlx.core as mx
@@ -70,6 +71,8 @@ _EMPTY_DRAFTS_TO_PIPELINE = 2
 _ASKING_TO_PIPELINE = 0.1
 # Rankings after rejected guesses that are computed, deepest first: each costs a pass over a row of logits.
 _REJECTED_ROWS = 2
+# Rejected guesses of a step that are told.
+_SHOWN_GUESSES = 8
 # Folded tokens widen every block; beyond this many, a step without a draft reads them.
 _FOLD_LIMIT_TOKENS = 8
 # Steps between clearing MLX's buffer cache, as in mlx-lm.
@@ -87,6 +90,7 @@ class Step(Struct):
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
     - `worth`: of the draft to the planner, as expected; None if the drafter was not asked.
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
+    - `rejected`: guesses that the walk ended before: the rest of a chain, or each branch's first token.
     - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
     - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and what was
       done with tokens meanwhile. All steps together take the iteration's time.
@@ -106,6 +110,7 @@ class Step(Struct):
     proposal_cost: float = 0.0
     worth: float | None = None
     sources: tuple[DraftSource, ...] = ()
+    rejected: tuple[tuple[int, ...], ...] = ()
     waited_s: float = 0.0
     pipeline: Pipeline = "single"
     took_s: float = 0.0
@@ -388,6 +393,7 @@ class DecodeLoop:
         step.tokens, step.accepted, step.tested = (*accepted, walked.last), len(accepted), walked.tested
         if draft.sources:
             step.sources = tuple(draft.sources[node] for node in walked.path)
+        step.rejected = _rejected(draft, walked.path)
 
     def _hand_out(self, tokens: Sequence[int], hidden: mx.array, start: int | None = None) -> None:
         """Passes on the hidden states of known tokens, from position `start`; None: the sequence's end."""
@@ -481,6 +487,16 @@ class DecodeLoop:
             mx.async_eval(logits)
             rows = rows._replace(allowed=mx.array(self._grammar.allowed(draft, logits.shape[-1])))
         return logits, rows
+
+
+def _rejected(draft: Draft, path: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """What was guessed for the places after the accepted path, at most so many tokens as are shown."""
+    last = path[-1] if path else -1
+    if draft.is_chain:
+        rest = draft.tokens[last + 1 : last + 1 + _SHOWN_GUESSES]
+        return (rest,) if rest else ()
+    children = (token for token, parent in zip(draft.tokens, draft.parents) if parent == last)
+    return tuple((token,) for token in islice(children, _SHOWN_GUESSES))
 
 
 def _concatenated(forced: tuple[int, ...], guessed: Draft) -> Draft:

@@ -88,10 +88,10 @@ class TokenTexts:
             self._ends[-1] = len(text)
             yield from self._divide(text, len(self._ends))
 
-    def alternative(self, token: int) -> str:
-        """The text that `token` would add as the next token."""
+    def alternative(self, *tokens: int) -> str:
+        """The text that `tokens` would add as the next ones."""
         known = str(self._tokenizer.decode(self._window)) if self._window else ""
-        text = str(self._tokenizer.decode([*self._window, token]))
+        text = str(self._tokenizer.decode([*self._window, *tokens]))
         return well_formed(text[len(known.rstrip(_INCOMPLETE)) :])
 
     def _divide(self, text: str, count: int) -> Iterator[str]:

@@ -222,6 +222,7 @@ class Writing:
         self.head_tokens += source == "head"
         position = stats.tokens - len(step.tokens) + index
         logprob = step.logprobs[index] if step.logprobs else None
+        is_last = index == len(step.tokens) - 1
         return partial(
             Token,
             answer.request.request,
@@ -233,6 +234,7 @@ class Writing:
             draft_length=step.drafted if drafted else 0,
             time_s=now_s,
             source=source,
+            rejected=tuple(self._texts.alternative(*each) for each in step.rejected) if is_last else (),
             logprob=logprob.own if logprob else None,
             likely=tuple(
                 Likely(token, self._texts.alternative(token), value)

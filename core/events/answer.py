@@ -450,6 +450,8 @@ class Token(Wire, frozen=True, gc=False):
     - `position`: index in the answer, from 0. `step`: its model step, from 1. `time_s`: end of that step.
     - `draft_index` (from 1), `draft_length`: position in its step's draft; 0 if it was not drafted.
       `source`: the evidence that it was drafted from; empty likewise.
+    - `rejected`: on the last token of a step, what had been guessed for its place: the rest of a chain as one
+      text, or the branches of a tree. At most eight tokens.
     - `logprob`: in the model's distribution, before temperature, filters and grammar. `likely`: the most
       probable tokens there, best first. None and empty unless requested.
     - `format`: set on the first token of an answer to a conversation.
@@ -465,6 +467,7 @@ class Token(Wire, frozen=True, gc=False):
     draft_length: int = 0
     time_s: float = 0.0
     source: DraftSource = ""
+    rejected: tuple[str, ...] = ()
     logprob: float | None = None
     likely: tuple[Likely, ...] = ()
     format: AnswerFormat | None = None

@@ -496,6 +496,7 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
             "draft_index": token.draft_index,
             "draft_length": token.draft_length,
             "source": token.source,
+            "rejected": token.rejected,
             "time_s": round(token.time_s, 6),
         }
         for token in tokens

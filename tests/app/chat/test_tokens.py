@@ -74,6 +74,16 @@ def test_a_tooltip_says_in_words_what_a_token_is(
     assert not any(line.endswith("–") or str(tokens_of(written)[index].id) in line for line in found.lines)
 
 
+@pytest.mark.parametrize("step", ["{ check^ officer}", "{^ officer}"])
+def test_a_tooltip_says_what_was_guessed_instead(step: str) -> None:
+    table = TokenTable()
+    *before, last = tokens_of("The" + step)
+    table.extend([*before, replace(last, rejected=(" man at\n", " dog"))])
+    for index in range(len(table)):
+        told = "Guessed instead: man at · dog" in facts_of(table, index, "auto").lines
+        assert told == (index > 0), "of this step alone"
+
+
 def test_one_that_came_alone_after_a_rejected_draft_is_no_bonus() -> None:
     table = TokenTable()
     table.extend([token("Yes", "bonus", 3)])

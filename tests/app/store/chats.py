@@ -65,6 +65,7 @@ def tokens(draw: st.DrawFn) -> tuple[Token, ...]:
         small,
         floats,
         source=st.sampled_from(get_args(DraftSource)),
+        rejected=st.lists(st.text(max_size=3), max_size=2).map(tuple),
     )
     return tuple(draw(st.lists(one, max_size=6)))
 

@@ -133,6 +133,21 @@ def test_rankings_behind_the_answer_and_behind_rejected_guesses_are_the_models_o
     assert all(not behind for _, behind in drafter.heard[1:]), "a step without a draft rejects nothing"
 
 
+def test_a_step_tells_what_was_guessed_for_the_place_of_its_own_token(model: Any) -> None:
+    prompt = prompt_with_repetition(random.Random(3))
+    first, second, third, *_ = plain(model, prompt, 4)
+    wrong, beside, below = (second + 1) % VOCABULARY, (second + 2) % VOCABULARY, (second + 3) % VOCABULARY
+    for draft, rejected in (
+        (Draft.chain([first, wrong, third]), ((wrong, third),)),
+        (Draft.chain([first, wrong, *range(20)]), ((wrong, *range(7)),)),
+        (Draft((first, wrong, beside, below), (-1, 0, 0, 1)), ((wrong,), (beside,))),
+        (Draft.chain([first, second]), ()),
+        (EMPTY, ()),
+    ):
+        steps, _ = decode(model, prompt, Scripted([draft]), count=24)
+        assert steps[0].rejected == rejected
+
+
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
 def test_rankings_are_read_from_what_came_with_the_ids(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second wait for the device would cost a GPU as much as drafting."""
