@@ -20,7 +20,7 @@ from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Turn
 from app.session.origins import AnswerOrigins, with_sources
 from app.session.tools.views import CallView
-from core.events import Finished, Image, Message, Passage, PrefillProgress, ReadingMap, Token
+from core.events import Attachment, Finished, Image, Message, Passage, PrefillProgress, ReadingMap, Token
 
 # Average measures of English text in the design's fonts.
 _CHARACTER_PX = 7.1
@@ -172,6 +172,11 @@ class AnswerEntry:
         """Take the map. `texts`: name and text of each attachment by source number."""
         self.reading = reading
         self.reading_state.show_map(reading, labels(reading, texts), now_s())
+
+    @property
+    def documents_of_calls(self) -> tuple[Attachment, ...]:
+        """The results that are documents, numbered after those of the question."""
+        return tuple(document for call in self.text.calls if (document := call.document))
 
     @property
     def waiting_calls(self) -> tuple[CallView, ...]:

@@ -46,6 +46,7 @@ from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.parts import generations
 from app.session.origins import note_texts, origins_of_chat
 from app.session.strings import WHERE_FROM
+from app.session.tools.calls import CallRecord
 from app.theme.fonts import ui_font
 from core.events import Image
 from core.typesetting import Formula
@@ -121,7 +122,7 @@ NO_FORMULAS: Formulas = MappingProxyType({})
 
 def formulas_in(chat: Conversation, check: Callable[[], object] = lambda: None) -> Formulas:
     """The typeset formulas of the chat. Blocks while they are typeset; `check` may raise to stop."""
-    texts = (text for turn in chat.turns for text in _parsed(turn.answer))
+    texts = (text for turn in chat.turns for text, _ in _parsed(turn.answer))
     styles = (styled for text in texts for piece in text.pieces for styled in piece.styles)
     return typeset_now((formula for styled in styles if (formula := formula_of(styled))), check)
 
@@ -192,15 +193,10 @@ def _blocks(
         yield _role(strings.YOU)
         for attachment in turn.user.attachments:
             yield _note(strings.EXPORTED_ATTACHMENT.format(name=attachment.name))
-        for image in turn.user.images:
-            if element := shown(image):
-                yield f"<p>{element}</p>"
-                yield _note(strings.EXPORTED_IMAGE.format(name=image.name))
-            else:
-                yield _note(strings.EXPORTED_IMAGE_MISSING.format(name=image.name))
+        yield from _pictures(turn.user.images, shown)
         if turn.user.content:
             yield from renderer.blocks(pieces_of(turn.user.content))
-        yield from _answer(turn, options, renderer)
+        yield from _answer(turn, options, renderer, shown)
         if notes := note_texts(origins[turn.id], turn.answer.text):
             yield _note(WHERE_FROM)
             yield from (_note(f"{number}. {note}") for number, note in enumerate(notes, start=1))
@@ -214,31 +210,51 @@ def _note(text: str) -> str:
     return f'<p class="note">{text_html(text)}</p>'
 
 
-def _answer(turn: Turn, options: ExportOptions, renderer: Renderer) -> Iterator[str]:
-    answer = turn.answer
+def _pictures(images: Iterable[Image], shown: Callable[[Image], str]) -> Iterator[str]:
+    for image in images:
+        if element := shown(image):
+            yield f"<p>{element}</p>"
+            yield _note(strings.EXPORTED_IMAGE.format(name=image.name))
+        else:
+            yield _note(strings.EXPORTED_IMAGE_MISSING.format(name=image.name))
+
+
+def _answer(
+    turn: Turn, options: ExportOptions, renderer: Renderer, shown_image: Callable[[Image], str]
+) -> Iterator[str]:
+    answer, plain = turn.answer, renderer
     yield _role(answer.finished.effective.model if answer.finished else strings.ANSWER_NAME)
-    for text in _parsed(answer):
+    for text, calls in _parsed(answer):
         if options.tints:
             renderer = replace(renderer, tints=partial(_tints, text))
         shown = text.pieces if options.thoughts else text.answer_pieces
+        shown = [piece for piece in shown if not (calls and piece.language == strings.CALL)]
         for is_head, pieces in groupby(shown, lambda piece: piece.kind == "thought"):
             if is_head:
                 yield from (_note(strings.EXPORTED_THOUGHT) for _ in pieces)
             else:
                 yield from renderer.blocks(pieces)
+        for call in calls:
+            yield _note(call.title)
+            yield from plain.blocks(map(_code, (call.arguments, call.result)))
+            yield from _pictures(call.images, shown_image)
     if answer.note:
         yield _note(answer.note)
 
 
-def _parsed(answer: Answer) -> Iterator[AnswerText]:
-    """The texts of the answer's generations."""
-    for tokens, _ in generations(answer.tokens, answer.calls):
-        text = AnswerText()
+def _code(text: str) -> Piece:
+    return Piece("code", text, (), 0, 0)
+
+
+def _parsed(answer: Answer) -> Iterator[tuple[AnswerText, Sequence[CallRecord]]]:
+    """The texts of the answer's generations, with the calls that follow each."""
+    for tokens, calls in generations(answer.tokens, answer.calls):
+        text = AnswerText(answer.tools)
         if answer.finished is not None:
             text.use_format(answer.finished.effective.format)
         text.append(tokens)
         text.finish()
-        yield text
+        yield text, calls
 
 
 def _tints(text: AnswerText, piece: Piece) -> Sequence[tuple[int, int, str]]:

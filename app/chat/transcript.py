@@ -31,7 +31,7 @@ from app.session.origins import AnswerOrigins
 from app.session.tools.views import CallView
 from app.theme.theme import color, theme
 from app.theme.zoom import px
-from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
+from core.events import Attachment, Finished, Message, Passage, PrefillProgress, ReadingMap, Token
 
 
 def stops_in(items: Sequence[QWidget]) -> list[QWidget]:
@@ -277,8 +277,7 @@ class Transcript(QScrollArea):
 
     def _documents(self) -> dict[int, tuple[str, str]]:
         """Name and text of each attachment by source number: counted over all messages, from 0."""
-        questions = (entry for entry in self._entries if isinstance(entry, QuestionEntry))
-        attached = (each for question in questions for each in question.message.attachments)
+        attached = (each for entry in self._entries for each in _documents_in(entry))
         return {number: (each.name, each.text) for number, each in enumerate(attached)}
 
     def show_origins(self, turn_id: str, origins: AnswerOrigins) -> None:
@@ -299,12 +298,14 @@ class Transcript(QScrollArea):
                 item = self._items.get(entry)
                 if isinstance(item, UserMessage):
                     item.show_colors(number if self._mode == "origins" else None)
-                number += len(entry.message.attachments)
+            number += len(_documents_in(entry))
 
     def show_passages(self, turn_id: str, index: int, passages: tuple[Passage, ...]) -> None:
-        """Show which passages of attachment `index` were read; empty: all."""
+        """Show which passages of attachment `index` were read; empty: all. Results have no chip."""
         for entry in self._entries:
-            if isinstance(entry, QuestionEntry) and entry.turn_id == turn_id:
+            if not isinstance(entry, QuestionEntry) or index >= len(entry.message.attachments):
+                continue
+            if entry.turn_id == turn_id:
                 entry.passages[index] = passages
                 item = self._items.get(entry)
                 if isinstance(item, UserMessage):
@@ -457,8 +458,7 @@ class Transcript(QScrollArea):
             item.show_named(*self.finder.named(entry))
             if self._mode == "origins":
                 before = self._entries[: self._entries.index(entry)]
-                questions = (each for each in before if isinstance(each, QuestionEntry))
-                item.show_colors(sum(len(each.message.attachments) for each in questions))
+                item.show_colors(sum(len(_documents_in(each)) for each in before))
             if self._read_only:
                 item.offer_copy_only()
         else:
@@ -633,3 +633,8 @@ class Transcript(QScrollArea):
         palette.setColor(QPalette.ColorRole.Window, color("window"))
         self._column.setPalette(palette)
         self.viewport().setPalette(palette)
+
+
+def _documents_in(entry: Entry) -> Sequence[Attachment]:
+    """The documents that a request has of an entry."""
+    return entry.message.attachments if isinstance(entry, QuestionEntry) else entry.documents_of_calls

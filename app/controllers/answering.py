@@ -22,6 +22,8 @@ from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Conversation, Turn, documents, uncounted
+from app.session.tools import loop
+from app.session.tools.calls import OfferedTool
 from app.session.turn import effects as fx
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import Settings
@@ -64,7 +66,8 @@ class Running:
 
     `replaced` is the chat's last turn before it was answered again or continued. `after` is the last token
     of an answer that is continued. `keeps_draft`: the question is not from the composer, so that keeps its
-    content.
+    content. `offered` are the tools that the model may call; `free`: no grammar makes calls follow their
+    schemas. `is_shown`: the transcript has the question already.
     """
 
     chat_id: str
@@ -72,6 +75,9 @@ class Running:
     replaced: Turn | None = None
     after: Token | None = None
     keeps_draft: bool = False
+    offered: tuple[OfferedTool, ...] = ()
+    free: bool = False
+    is_shown: bool = False
 
 
 class AnswerController(QObject):
@@ -81,6 +87,7 @@ class AnswerController(QObject):
     """
 
     answer_finished = Signal(str)  # turn id, however it ended
+    calls_made = Signal(str)  # chat id: the answer calls tools, and continues after that
     prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
     tokens_written = Signal()  # of the visible answer
     map_changed = Signal()  # the reading map of the visible answer, or all of it is read
@@ -93,9 +100,12 @@ class AnswerController(QObject):
         self._page = page
         self._meter = app.meter
         self._running: Running | None = None
+        self.ended_in = ""  # the chat of the last answer that ended
         self._received = 0  # tokens of the running answer, without those of earlier parts
         self._instead: Callable[[], None] | None = None
         self._batches = TokenBatches(self._write, self)
+        # Asks again what failed, in a way that may succeed. Returns whether it did.
+        self.ask_otherwise: Callable[[Running, Failed], bool] = lambda running, failed: False
 
     @property
     def running(self) -> Running | None:
@@ -159,7 +169,9 @@ class AnswerController(QObject):
         if not self._is_shown():  # a queued message of another chat
             self._page.show_names()
             return
-        if running.replaced is None:
+        if running.is_shown:
+            self._views.transcript.replace_turn(turn.id, turn, entry)
+        elif running.replaced is None:
             if not running.keeps_draft:
                 self._views.composer.clear()
             self._views.transcript.add_user(turn.id, turn.user)
@@ -271,7 +283,7 @@ class AnswerController(QObject):
         self._batches.end()
         assert self._running
         ended, shown = self._running, self._is_shown()
-        self._running = None
+        self._running, self.ended_in = None, ended.chat_id
         self._page.end_live()
         return ended, self._chats.get(ended.chat_id), shown
 
@@ -284,7 +296,12 @@ class AnswerController(QObject):
             self.answer_finished.emit(ended.turn_id)
             return
         chat = chat.finish(ended.turn_id, finished)
+        if calls := loop.calls_of(chat.turn(ended.turn_id).answer, ended.offered):
+            chat = loop.made(chat, ended.turn_id, calls, ended.offered)
         self._chats.keep(chat)
+        if chat.turn(ended.turn_id).answer.status == "calling":
+            self._call(chat, ended.turn_id, instead, shown)
+            return
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
             self._page.show_context()
@@ -295,6 +312,26 @@ class AnswerController(QObject):
         self.answer_finished.emit(ended.turn_id)
         if instead is not None and shown:
             instead()
+
+    def _call(
+        self, chat: Conversation, turn_id: str, instead: Callable[[], None] | None, shown: bool
+    ) -> None:
+        """The answer waits for its calls."""
+        if instead is not None and shown:  # it was to be stopped
+            self._chats.keep(loop.stopped(chat, turn_id))
+            self.end_calling(chat.id, turn_id)
+            instead()
+            return
+        if shown:
+            self._page.show_version(turn_id, chat.turn(turn_id))
+        self.calls_made.emit(chat.id)
+
+    def end_calling(self, chat_id: str, turn_id: str) -> None:
+        """The answer `turn_id`, which called tools, has ended and is stored."""
+        self.ended_in = chat_id
+        if chat_id == self._chats.open.id:
+            self._page.show_version(turn_id, self._chats.open.turn(turn_id))
+        self.answer_finished.emit(turn_id)
 
     def _cut_off(self, *, closing: bool) -> None:
         """The worker died or the window closes. The tokens are kept."""
@@ -315,6 +352,8 @@ class AnswerController(QObject):
         """The worker failed."""
         self._instead = None
         ended, chat, shown = self._end()
+        if not self._received and self.ask_otherwise(ended, failed):
+            return
         undone = not self._received and self._undo(ended, chat, shown)
         back = undone and (ended.replaced is None or self._is_back(chat.turn(ended.turn_id).user))
         if not undone:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace as struct_replace
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.chat import strings as texts
 from app.chat.intents import (
+    AllowCall,
     Branch,
     CancelEdit,
+    ChooseTools,
     ContinueAnswer,
     ContinueFrom,
     DeleteMessage,
@@ -29,6 +33,7 @@ from app.chat.intents import (
     QueueMessage,
     QuoteText,
     ReadEverything,
+    RefuseCall,
     Regenerate,
     RemoveQueued,
     SaveAnswer,
@@ -45,6 +50,7 @@ from app.controllers.app import App
 from app.controllers.chat import ChatController
 from app.controllers.page import ChatPage
 from app.controllers.scanned_pages import ScannedPages
+from app.controllers.tool_calls import ToolCalls, with_tools
 from app.panels.groups import described
 from app.panels.strings import STOP_GENERATING
 from app.session.chats.answers import Edit
@@ -59,15 +65,18 @@ from app.session.chats.conversation import (
 )
 from app.session.chats.presets import differences
 from app.session.status import why_unseen
+from app.session.tools import loop
 from app.session.trouble import Until
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
-from core.errors import RequestError
-from core.events import Generate, Message
+from core.errors import GrammarError, RequestError
+from core.events import Failed, Generate, Message
 from core.settings import Settings, assign, permitted
 from core.settings.request import drawn_again
 
 _VARIED_TEMPERATURE = 0.8
+# More than texts have on average, so that one more attempt is enough.
+_CHARACTERS_A_TOKEN = 5
 
 
 class AskController(QObject):
@@ -82,6 +91,7 @@ class AskController(QObject):
         chat: ChatController,
         page: ChatPage,
         answering: AnswerController,
+        tools: ToolCalls,
         awaited: Callable[[], str],
         parent: QObject | None = None,
     ) -> None:
@@ -92,6 +102,7 @@ class AskController(QObject):
         self._chat = chat
         self._page = page
         self._answering = answering
+        self._tools = tools
         self._last_change: _AnswerEdit | _Deletion | None = None
         self._awaited = awaited
         self._was_ready = False
@@ -99,9 +110,11 @@ class AskController(QObject):
         # withdrawn. After a start there are none, so that nothing is sent without its author.
         self._flowing: set[str] = set()
         self._held: dict[str, str] = {}  # by chat, why its queue does not go on
-        self._asked_in = ""  # the chat of the running answer
         self._refused = ""  # the reason in the notice why something was not possible
+        self._answered: dict[str, str] = {}  # by chat, the answer whose calls have ended
         self._pages = ScannedPages(app, self)
+        tools.proceed = self._proceed_soon
+        answering.ask_otherwise = self._ask_otherwise
         page.chat_shown.connect(self._on_chat_shown)
         chat.listing.listed.connect(self._hold_deleted)
         answering.answer_finished.connect(self._on_answer_finished)
@@ -125,6 +138,13 @@ class AskController(QObject):
                 self.remove_queued(index, message)
             case StopAnswer():
                 self.stop()
+            case AllowCall():
+                self._tools.allow(intent)
+            case RefuseCall():
+                self._tools.refuse(intent)
+            case ChooseTools(tools):
+                self._chats.keep(self._chats.open.with_tools(tools))
+                self._tools.prepare(self._chats.open, self._show_queue)
             case Regenerate(turn_id):
                 self.regenerate(turn_id)
             case ReadEverything(turn_id):
@@ -169,7 +189,8 @@ class AskController(QObject):
 
     @property
     def answers_here(self) -> bool:
-        return self._answering.running is not None and not self._answering.elsewhere
+        is_running = self._answering.running is not None and not self._answering.elsewhere
+        return is_running or self._tools.calls_in(self._chats.open)
 
     @property
     def edited(self) -> str:
@@ -181,11 +202,6 @@ class AskController(QObject):
         """The turn of the open chat whose answer the model can continue; empty if there is none."""
         last, info = self._chats.open.turns[-1:], self._app.link.info
         return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
-
-    @property
-    def asked_in(self) -> str:
-        """The chat of the running answer, or of the last one; empty before."""
-        return self._asked_in
 
     def submit(self, message: Message) -> None:
         """Send `message` in the open chat, or in place of the message that is being edited."""
@@ -200,10 +216,10 @@ class AskController(QObject):
                 self.cancel_edit()
                 self._ask_again(edited, complete)
             return
-        if self._awaited():
+        chat = self._chats.open
+        if self._awaited() or self._tools.calls_in(chat) or not self._are_tools_ready(chat):
             self.queue(message)
             return
-        chat = self._chats.open
         complete = self._pages.complete(chat.messages_until(), message, settings, None)
         if complete is None:  # it waits at the head of the queue while its pages are drawn
             self._chats.keep(chat.with_queued((QueuedMessage(message, chat.overrides), *chat.queued)))
@@ -494,7 +510,9 @@ class AskController(QObject):
 
     def stop(self) -> None:
         """Stop the answer of the open chat. While another chat is answered, offer to stop that."""
-        if self.answers_here:
+        if self._tools.calls_in(self._chats.open):
+            self._tools.stop(self._chats.open.id)
+        elif self.answers_here:
             self.stop_running()
         elif title := self._answering.elsewhere:
             self._refuse(strings.answering_other_chat(title))
@@ -582,18 +600,20 @@ class AskController(QObject):
 
     def _send_next_soon(self) -> None:
         """Send the next queued message after all handlers of the current event have run."""
-        if self._chats.queued():
+        if self._chats.queued() or self._answered:
             QTimer.singleShot(0, self, self._send_next)
 
     def _send_next(self) -> None:
         """Send the next queued message of the open chat, or else of another chat."""
-        if not self._ready or self._awaited():
+        if not self._ready or self._awaited() or self._proceed():
             return
         for chat_id in self._chats.queued():
             editing = self.edited and chat_id == self._chats.open.id
             if chat_id in self._flowing and not editing:
                 with suppress(RequestError):  # unreadable
                     chat = self._chats.get(chat_id)
+                    if self._tools.calls_in(chat) or not self._are_tools_ready(chat):
+                        continue
                     if why_unseen(self._app.link.info, chat.queued[0].message):
                         self._hold(chat_id, texts.HELD_UNSEEN)
                         self._show_queue()
@@ -604,10 +624,11 @@ class AskController(QObject):
     def _hold_or_send_next(self, turn_id: str) -> None:
         """Hold the queue of a chat whose answer was stopped, failed or withdrawn, else send the next."""
         with suppress(KeyError, RequestError):
-            last = self._chats.get(self._asked_in).turns[-1:]
+            chat_id = self._answering.ended_in
+            last = self._chats.get(chat_id).turns[-1:]
             status = last[0].answer.status if last and last[0].id == turn_id else ""
             if status != "finished":
-                self._hold(self._asked_in, texts.HELD_BY.get(status, texts.HELD_BY[""]))
+                self._hold(chat_id, texts.HELD_BY.get(status, texts.HELD_BY[""]))
         self._show_queue()
         self._send_next_soon()
 
@@ -661,27 +682,88 @@ class AskController(QObject):
         settings = permitted(settings, self._app.preferences.now.settings.allowed)
         if info := self._app.link.info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
+        offered = self._tools.offered(chat)
+        chat = chat.offering(running.turn_id, [each.name for each in offered])
+        running = replace(running, offered=offered)
         self._chats.keep(chat)
         self._flowing.add(chat.id)
-        self._asked_in = chat.id
         self._answering.start(running)
         self._app.trouble.end(Until.ASKED, chat.id)
         stop_repeating = self._app.preferences.now.settings.writing.stop_repeating
         if running.after:
             answer = chat.turn(running.turn_id).answer
+            begun = answer.tokens[answer.last_generation :]
             asked = Generate(
                 self._chats.new_turn_id(),
                 chat.messages_before(running.turn_id),
                 settings,
-                continuation=tuple(token.id for token in answer.tokens),
+                continuation=tuple(token.id for token in begun),
                 chat=chat.id,
-                continuation_texts=tuple(token.text for token in answer.tokens) if answer.is_edited else (),
+                continuation_texts=tuple(token.text for token in begun) if answer.is_edited else (),
                 stop_repeating=stop_repeating,
             )
         else:
             messages = chat.messages_for_request()
             asked = Generate(running.turn_id, messages, settings, chat=chat.id, stop_repeating=stop_repeating)
-        self._app.handle(asked)
+        self._app.handle(with_tools(asked, offered, self._app.link.info, free=running.free))
+
+    def _are_tools_ready(self, chat: Conversation) -> bool:
+        """Whether the tools of a chat can be offered; if not, their servers are started, and then the queue
+        continues.
+        """
+        if self._tools.are_ready(chat):
+            return True
+        self._flowing.add(chat.id)
+        self._tools.prepare(chat, self._send_next_soon)
+        return False
+
+    def _proceed_soon(self, chat_id: str, turn_id: str) -> None:
+        """The calls of an answer have ended: it continues as soon as the worker is ready."""
+        self._answered[chat_id] = turn_id
+        self._send_next_soon()
+
+    def _proceed(self) -> bool:
+        """Begin the next generation of an answer whose calls have ended; False if there is none."""
+        while self._answered:
+            chat_id = next(iter(self._answered))
+            turn_id = self._answered.pop(chat_id)
+            with suppress(KeyError, RequestError):  # erased, or unreadable
+                chat = self._chats.get(chat_id)
+                if chat.has(turn_id) and loop.is_answered(chat.turn(turn_id).answer):
+                    self._go_on_after_calls(chat, turn_id)
+                    return True
+        return False
+
+    def _go_on_after_calls(self, chat: Conversation, turn_id: str) -> None:
+        info, turn = self._app.link.info, chat.turn(turn_id)
+        assert info is not None
+        assert turn.answer.finished is not None
+        settings = turn.answer.finished.effective.settings
+        # If nothing comes, the answer is as after Stop.
+        before = struct_replace(turn, answer=struct_replace(turn.answer, status="stopped"))
+        running = Running(chat.id, turn_id, before, turn.answer.tokens[-1], keeps_draft=True)
+        self._ask(chat.go_on(turn_id, info.name), running, settings)
+
+    def _ask_otherwise(self, failed_one: Running, failed: Failed) -> bool:
+        """Ask again what failed: without a grammar that cannot be made of the tools' schemas, or, if the
+        context is full, without the results of the oldest calls.
+        """
+        if not self._ready:
+            return False
+        chat = self._chats.get(failed_one.chat_id)
+        if failed.code == GrammarError.code and failed_one.offered and not failed_one.free:
+            failed_one = replace(failed_one, free=True)
+        elif failed.over_tokens:
+            chat, count = loop.without_results(chat, failed.over_tokens * _CHARACTERS_A_TOKEN)
+            if not count:
+                return False
+            self._views.notice_bar.show_notice(strings.results_left_out(count))
+        else:
+            return False
+        asked_of = chat.turn(failed_one.turn_id).answer.asked_of
+        running = replace(failed_one, is_shown=failed_one.chat_id == self._chats.open.id)
+        self._ask(chat, running, asked_of.settings if asked_of else None)
+        return True
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
         """Answer an earlier question again, or `message` in its place."""

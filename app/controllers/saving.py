@@ -114,6 +114,12 @@ class Saving(QObject):
             self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
             library.when_kept(lambda done: self._reported.emit(None) if done else None)
 
+    async def call_kept(self) -> bool:
+        """Whether everything is stored before a call runs. Without a folder nothing outlives this process."""
+        if self._home.folder is None:
+            return True
+        return await self._kept(_CLOSES_WITHIN_S) is True
+
     async def _kept(self, timeout_s: float) -> bool | None:
         """Whether everything is saved; None if it takes longer."""
         loop = asyncio.get_running_loop()

@@ -218,6 +218,31 @@ def pages_undrawn(name: str, why: str) -> str:
     return f"Pages of “{name}” cannot be shown to the model: {why}."
 
 
+# ---- tools
+CALL_NOT_STORED = "The call was not run, because the chat cannot be saved."
+CALL_NOT_STORED_HINT = "Free some space on the disk, and ask again."
+
+
+def no_tool(server: str, tool: str) -> str:
+    """Why a permitted call does not run."""
+    return f"“{server}” does not have the tool “{tool}” now."
+
+
+def image_of(tool: str, number: int) -> str:
+    """The name of an image in a result."""
+    return f"{tool} {number}"
+
+
+def unseen_image(name: str) -> str:
+    """An image that the model does not get."""
+    return f"image “{name}”, which this model cannot see,"
+
+
+def results_left_out(count: int) -> str:
+    what = "the oldest result of a tool is" if count == 1 else f"the {count} oldest results of tools are"
+    return f"The context is full: {what} left out."
+
+
 SERVER_EXISTS_HINT = "Give this one another name."
 
 

@@ -176,6 +176,14 @@ NOT_TEXT = "The arguments have half a character, which cannot be sent."
 NOT_AN_OBJECT = "The arguments are not a JSON object: { … }."
 
 
+CALL_STATES = {
+    "waiting": "not run yet",
+    "running": "not run yet",
+    "denied": "not run",
+    "failed": "failed",
+    "unknown": "not known whether it ran",
+}
+CALLED = "Called {tool} of {server}, {how}"
 CALL_HINT = "It is shown as it is now."
 
 

@@ -22,6 +22,7 @@ from app.controllers.link import WorkerLink
 from app.controllers.origins import OriginsController
 from app.controllers.page import ChatPage
 from app.controllers.titles import TitleController
+from app.controllers.tool_calls import ToolCalls, with_tools
 from app.controllers.tool_choice import ToolChoiceController
 from app.controllers.tool_servers import ToolServers
 from app.controllers.views import Views
@@ -89,9 +90,13 @@ class WindowController(QObject):
         self._answering = AnswerController(app, page, self)
         self.chat = ChatController(app, page, self._answering, self)
         self.origins = OriginsController(app, page, self._answering, self)
-        self.asking = AskController(app, self.chat, page, self._answering, lambda: self.models.awaited, self)
         self.tool_servers = ToolServers(self.home.preferences, self._report_tools, self)
+        is_kept = self.chat.saving.call_kept
+        self.tool_calls = ToolCalls(app, self.tool_servers, page, self._answering, is_kept, self)
         self.tool_choice = ToolChoiceController(app, page, self.tool_servers, self)
+        self.asking = AskController(
+            app, self.chat, page, self._answering, self.tool_calls, lambda: self.models.awaited, self
+        )
         self._worker = WorkerController(views, app.meter)
         self.tables = TablesController(app, self)
         documents = Documents(self.home.library.documents, erased=self.embedding.erase)
@@ -271,7 +276,8 @@ class WindowController(QObject):
         before = chat.upto(edited)[:-1] if edited else chat.turns
         asked = chat.with_turns(before).ask("", replace(draft, content=text, attachments=documents))
         # An edit may be cancelled: the chat's saved cache stays.
-        return Generate("", asked.messages_for_request(), settings, chat="" if edited else chat.id)
+        coming = Generate("", asked.messages_for_request(), settings, chat="" if edited else chat.id)
+        return with_tools(coming, self.tool_calls.offered(chat), self.link.info)
 
     def _served_base(self) -> Settings:
         """Returns the settings of server requests: those of new chats without a system prompt and with dense
@@ -310,7 +316,7 @@ class WindowController(QObject):
 
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)
-        self.titles.answer_finished(self.asking.asked_in)
+        self.titles.answer_finished(self._answering.ended_in)
         if self.link.connected:  # not if the answer ended with the worker
             self.saved_chats.show_open()
 

@@ -281,6 +281,7 @@ class MainWindow(QMainWindow):
             controller.chat.transfer.close,
             controller.chat.importing.close,
             controller.server.close,
+            controller.tool_calls.close,
             controller.tool_servers.close,
             self.worker.close,
             self.lab.close,

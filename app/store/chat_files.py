@@ -18,14 +18,17 @@ Markdown is for people, and its words are imported again:
     <!-- draftlight: answer -->
     ## Answer
     …
+    <!-- draftlight: call -->
+    ### Called get_forecast of weather, 0.8 s
+    …
     <!-- draftlight: notes -->
     ### Where the words come from
     …
 
-Notes are not imported. The marks divide the file, so a heading inside a message does not; a line of a message
-that looks like a mark gets a backslash. Token tints, figures and settings are only in JSON. Files of other
-programs are divided by their headings (You, User, Assistant …). Both kinds name images by hash; the images'
-files are in a folder beside the file (`app.store.image_copies`).
+Notes and calls are not imported. The marks divide the file, so a heading inside a message does not; a line of
+a message that looks like a mark gets a backslash. Token tints, figures and settings are only in JSON. Files
+of other programs are divided by their headings (You, User, Assistant …). Both kinds name images by hash; the
+images' files are in a folder beside the file (`app.store.image_copies`).
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ from app.store.packing import PackedTurn, forgiving, pack, packed, packed_chat, 
 from core.events import TYPED, Attachment, Image, Message, Token
 from core.events.wire import well_formed, well_formed_record
 
-_MARK = re.compile(r"<!-- draftlight: (question|attachment|image|answer|notes) ?(.*?) ?-->\s*$")
+_MARK = re.compile(r"<!-- draftlight: (question|attachment|image|answer|call|notes) ?(.*?) ?-->\s*$")
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
 _ASKS = ("you", "user", "human", "question", "me")
 _ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
@@ -179,14 +182,32 @@ def to_markdown(chat: Conversation, link: Callable[[Image], str] = lambda image:
             escaped = _ESCAPABLE.sub(r"\\\g<0>", name)
             shown = f"![{escaped}]({path})" if path else strings.image_missing(name)
             parts.append(f"<!-- draftlight: image {_encoded(fact).decode()} -->\n{shown}\n")
-        if turn.answer.tokens:
-            parts.append(
-                f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.words)}\n"
-            )
+        parts += _answer_parts(turn.answer)
         if notes := note_texts(origins[turn.id], turn.answer.text):
             listed = _guarded("\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1)))
             parts.append(f"<!-- draftlight: notes -->\n### {WHERE_FROM}\n\n{listed}\n")
     return well_formed("\n".join(parts))
+
+
+def _answer_parts(answer: Answer) -> Iterator[str]:
+    """The texts of an answer, with its calls between them."""
+    if not answer.tokens:
+        return
+    if not answer.calls:
+        yield f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(answer.words)}\n"
+    for words, calls in answer.texts if answer.calls else ():
+        if words:
+            yield f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(words)}\n"
+        for call in calls:
+            code = "\n".join(fenced(text) for text in (call.arguments, call.result))
+            yield f"<!-- draftlight: call -->\n### {call.title}\n\n{_guarded(code)}\n"
+
+
+def fenced(text: str) -> str:
+    """A block of code with a fence that is longer than those in it."""
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def from_markdown(text: str) -> Conversation:
@@ -261,7 +282,7 @@ def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
             user, image = turns[-1].user, _image(part.fact)
             user = replace(user, images=(*user.images, *image))
             turns[-1] = replace(turns[-1], user=user)
-        elif part.text and part.kind != "notes":
+        elif part.text and part.kind not in ("call", "notes"):
             text = f"{turns[-1].answer.text}\n\n{part.text}".lstrip("\n")  # several answers are joined
             token = Token(turns[-1].id, TYPED, text, "normal", 1, 0)
             turns[-1] = replace(turns[-1], answer=Answer((token,), "imported"))

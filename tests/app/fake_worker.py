@@ -16,6 +16,9 @@ What happens is written in the last question, as words:
     mute N       stop, heart and all, after N tokens
     garble       send a line that is no event first
 
+With tools, a text that is said may have calls: `<tool_call>` with JSON. What happens after them is written
+in the last result.
+
 A model with “eyes” in its reference sees; others refuse a question with an image, and leave out earlier ones.
 Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
 the numbers. Environment:
@@ -39,6 +42,7 @@ import time
 
 from msgspec.structs import replace
 
+from core.answer_format import AnswerFormat
 from core.decoding.repetition import Repetition
 from core.events import (
     Cancel,
@@ -93,6 +97,7 @@ INFO = ModelInfo(
     "Fake 1M", "fake", "f" * 64, "Fake", "fake", "float32", "", 10**6, 4 * 10**6, 8192, 256, 2, True
 )
 GB = 2**30
+CALLS = AnswerFormat(calls=("hermes",))
 ORIGINS: tuple[Origin, ...] = ("accepted", "accepted", "bonus")
 
 _lock = threading.Lock()
@@ -241,7 +246,9 @@ def answer(command: Generate) -> None:
                 break
             text = f" w{token}" if word else f"ECHO {len(command.messages)}:"
             text = says[position] if says else text
-            send(Token(request, token, text, origin, step, position, index + 1, 3, 0.1 * step))
+            format = CALLS if command.tools and not position else None
+            drawn = Token(request, token, text, origin, step, position, index + 1, 3, 0.1 * step)
+            send(replace(drawn, format=format) if format else drawn)
             if command.stop_repeating and repetition.add(token, text):
                 reason = "repetition"
             counts[origin] += 1
@@ -275,6 +282,8 @@ def answer(command: Generate) -> None:
         stats = replace(stats, prompt_tokens=10 + len(command.continuation), read_tokens=1)
         stats = replace(stats, reused_tokens=9 + len(command.continuation))
     effective = effective_of(command)
+    if command.tools:
+        effective = replace(effective, format=CALLS)
     if reading:
         read, all_of_it = reading.read_tokens, reading.prompt_tokens
         stats = replace(stats, prompt_tokens=all_of_it, read_tokens=read, skipped_tokens=all_of_it - read)

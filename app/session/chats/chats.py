@@ -82,6 +82,10 @@ class Chats:
         """The chats that have a question, newest first."""
         return tuple(self._living())
 
+    def has(self, chat_id: str) -> bool:
+        """Whether there is a chat with this id, deleted or not."""
+        return chat_id in self._summaries
+
     def is_listed(self, chat_id: str) -> bool:
         summary = self._summaries.get(chat_id)
         return summary is not None and summary.asked and not self._deleted(summary)

@@ -32,6 +32,7 @@ from app.session.chats.answers import (
 from app.session.chats.parts import Part, generations, parts_of, words_of
 from app.session.chats.presets import Override
 from app.session.tools.calls import CallRecord, ChosenTool
+from core.answer_format import AnswerFormat
 from core.events import TYPED, Attachment, Finished, Message, Passage, ReadingMap, Token
 from core.settings import Settings
 
@@ -84,14 +85,29 @@ class Answer(Struct, frozen=True):
     @property
     def parts(self) -> tuple[Part, ...]:
         """The answer's thoughts, texts, calls and their results, in order."""
+        return parts_of(self.tokens, self.format, self.tools, self.calls)
+
+    @property
+    def format(self) -> AnswerFormat | None:
+        """The syntax of the answer; None if it is unknown."""
         format = self.finished.effective.format if self.finished else None
-        format = (self.tokens[0].format if self.tokens else None) or format
-        return parts_of(self.tokens, format, self.tools, self.calls)
+        return (self.tokens[0].format if self.tokens else None) or format
 
     @property
     def words(self) -> str:
         """The answer's texts without thoughts and marks: what may leave the chat's own files."""
         return words_of(self.text, (part.text for part in self.parts if part.kind == "text"))
+
+    @property
+    def texts(self) -> tuple[tuple[str, tuple[CallRecord, ...]], ...]:
+        """The words of each generation, with the calls that follow it."""
+        found: list[tuple[str, tuple[CallRecord, ...]]] = []
+        for tokens, calls in generations(self.tokens, self.calls):
+            source = "".join(token.text for token in tokens)
+            parts = parts_of(tokens, self.format, self.tools)
+            words = words_of(source, (part.text for part in parts if part.kind == "text"))
+            found.append((words.strip("\n"), tuple(calls)))
+        return tuple(found)
 
     @property
     def searched(self) -> str:
@@ -122,15 +138,13 @@ class Answer(Struct, frozen=True):
     @property
     def messages(self) -> tuple[Message, ...]:
         """The answer as the model gets it again: its texts, calls and results."""
-        format = self.finished.effective.format if self.finished else None
-        format = (self.tokens[0].format if self.tokens else None) or format
         found: list[Message] = []
         for tokens, calls in generations(self.tokens, self.calls):
             if not calls:
                 text = "".join(token.text for token in tokens)
                 found += [Message("assistant", text)] if text else []
                 continue
-            parts = parts_of(tokens, format, self.tools)
+            parts = parts_of(tokens, self.format, self.tools)
             text = "".join(part.source for part in parts if part.kind != "call")
             text = text if text.strip() else ""
             made = tuple(call.written_call for call in calls)

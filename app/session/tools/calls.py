@@ -113,6 +113,12 @@ class CallRecord(Struct, frozen=True):
         return Attachment(strings.OF_TOOL.format(name=self.tool), self.result)
 
     @property
+    def title(self) -> str:
+        """“Called get_forecast of weather, 0.8 s”."""
+        how = f"{self.seconds:.1f} s" if self.state == "done" else strings.CALL_STATES[self.state]
+        return strings.CALLED.format(tool=self.tool, server=self.server, how=how)
+
+    @property
     def written_call(self) -> ToolCall:
         """The call as the model gets it again."""
         return ToolCall(self.id, self.name, self.arguments)

@@ -1,0 +1,250 @@
+"""A question, its calls, the permission, the results and the answer, with a real tool server.
+
+The worker is a fake one that says what the question has; the server notes each call that it carried out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.chat.intents import AllowCall, ChooseTools, ContinueAnswer, RefuseCall, StopAnswer
+from app.session import strings
+from app.session.chats.conversation import Answer
+from app.session.tools.calls import CallRecord, ChosenTool
+from app.shell.window import MainWindow
+from core.events import Generate
+from tests.app.fake_worker import said
+from tests.app.hand import Hand
+from tests.app.stage import Stage, ready, sent, until
+from tests.core.tools.serving import noted, plain
+
+
+def written(name: str, **arguments: object) -> str:
+    """A call as the model writes it."""
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+def answer_of(window: MainWindow) -> Answer:
+    turns = window.controller.chats.open.turns
+    return turns[-1].answer if turns else Answer()
+
+
+async def with_tools(window: MainWindow, folder: Path, *tools: str) -> None:
+    """Switch a server on, and let the open chat use `tools` of it."""
+    servers = window.controller.tool_servers
+    if servers.entry("plain") is None:
+        servers.put(plain(folder))
+        servers.set_on("plain", True)
+    await until(lambda: servers.state("plain").phase == "ready", what="the server is not ready")
+    chosen = tuple(ChosenTool("plain", tool) for tool in tools)
+    window.controller.asking.on_intent(ChooseTools(chosen))
+
+
+async def asked(window: MainWindow, *texts: str) -> list[CallRecord]:
+    """Ask for an answer with calls, and wait until they wait."""
+    await ready(window)
+    await Hand(window).send(f"{said(' '.join(texts))} https://own.example/a")
+    await until(lambda: bool(answer_of(window).calls), what="no call")
+    return list(answer_of(window).calls)
+
+
+def allow(window: MainWindow, call: CallRecord, scope: str = "once", arguments: str = "") -> None:
+    turn_id = window.controller.chats.open.turns[-1].id
+    intent = AllowCall(turn_id, call.id, scope, arguments or call.arguments)  # type: ignore[arg-type]
+    window.controller.asking.on_intent(intent)
+
+
+async def over(window: MainWindow) -> Answer:
+    await until(lambda: answer_of(window).over, what="the answer does not end")
+    await ready(window)
+    return answer_of(window)
+
+
+async def test_a_call_runs_once_it_is_allowed_and_the_answer_goes_on(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    assert window.controller.tool_servers.client.pid is None
+    await with_tools(window, tmp_path, "echo")
+    (call,) = await asked(window, "I look. ", written("echo", city="Bern"))
+    assert (call.state, call.server, call.tool) == ("waiting", "plain", "echo")
+    assert noted(tmp_path, "ran") == []
+    allow(window, call, arguments='{"city": "Thun"}')
+    allow(window, call, arguments='{"city": "Thun"}')
+    answer = await over(window)
+    assert noted(tmp_path, "ran") == ["echo"]
+    (call,) = answer.calls
+    assert (call.state, call.result, call.allowed_by) == ("done", '{"city": "Thun"}', "once")
+    assert answer.status in ("finished", "stopped") or answer.text.endswith("ECHO 3:")
+    assert answer.text.endswith("ECHO 3:")
+    assert answer.tokens == tuple(answer.tokens)
+    assert [token.position for token in answer.tokens] == list(range(len(answer.tokens)))
+
+
+async def test_a_call_that_is_not_allowed_never_runs(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "echo")
+    commands = sent(window, Generate)
+    first, second = await asked(window, written("echo", n=1), written("echo", n=2))
+    turn_id = window.controller.chats.open.turns[-1].id
+    window.controller.asking.on_intent(RefuseCall(turn_id, first.id))
+    assert answer_of(window).status == "calling"
+    window.controller.asking.on_intent(RefuseCall(turn_id, second.id))
+    await over(window)
+    assert noted(tmp_path, "ran") == []
+    last = commands[-1]
+    assert [m.content for m in last.messages if m.role == "tool"] == [strings.REFUSED] * 2
+    assert [tool.name for tool in last.tools] == ["echo"]
+
+
+async def test_several_calls_run_together_and_all_results_go_to_the_model(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    await with_tools(window, tmp_path, "slow", "echo")
+    slow, quick = await asked(window, written("slow", seconds=1), written("echo", n=1))
+    allow(window, slow)
+    await until(lambda: "slow" in noted(tmp_path, "ran"))
+    allow(window, quick)
+    await until(lambda: answer_of(window).calls[1].state == "done")
+    assert answer_of(window).calls[0].state == "running"
+    answer = await over(window)
+    assert [call.result for call in answer.calls] == ["done", '{"n": 1}']
+
+
+async def test_a_permission_for_the_chat_covers_what_the_person_wrote(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    await with_tools(window, tmp_path, "echo")
+    (call,) = await asked(window, written("echo", url="https://own.example/a"))
+    allow(window, call, "chat")
+    await over(window)
+    assert [each.scope for each in window.controller.tool_calls.allowances] == ["chat"]
+    # The same address, and a plain word: both are covered.
+    await Hand(window).send(said(written("echo", url="https://own.example/a", n=2)))
+    await over(window)
+    assert answer_of(window).calls[0].allowed_by == "chat"
+    (call,) = await asked(window, written("echo", url="https://other.example"))
+    assert call.state == "waiting"
+    window.controller.asking.on_intent(StopAnswer())
+    assert (await over(window)).calls[0].state == "denied"
+    window.controller.tool_calls.forget(window.controller.tool_calls.allowances[0])
+    (call,) = await asked(window, written("echo", n=3))
+    assert call.state == "waiting"
+    window.controller.asking.on_intent(StopAnswer())
+    await over(window)
+    assert noted(tmp_path, "ran") == ["echo", "echo"]
+
+
+async def test_stop_ends_a_running_call_and_what_waits(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "slow", "echo")
+    slow, _ = await asked(window, written("slow", seconds=60), written("echo"))
+    allow(window, slow)
+    await until(lambda: noted(tmp_path, "ran") == ["slow"])
+    window.controller.asking.on_intent(StopAnswer())
+    answer = await over(window)
+    assert [call.state for call in answer.calls] == ["unknown", "denied"]
+    await until(lambda: noted(tmp_path, "cancelled") == [""], what="the call was not cancelled")
+    window.controller.asking.on_intent(ContinueAnswer())
+    await until(lambda: answer_of(window).text.endswith("ECHO 4:"), what="it does not continue")
+    await ready(window)
+    assert noted(tmp_path, "ran") == ["slow"]
+
+
+async def test_a_message_waits_for_the_calls(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "echo")
+    (call,) = await asked(window, written("echo"))
+    hand = Hand(window)
+    await hand.send("write 3")
+    assert hand.waiting == ["write 3"]
+    assert len(hand.questions) == 1
+    allow(window, call)
+    await until(lambda: len(hand.questions) == 2 and answer_of(window).over)
+    assert hand.waiting == []
+    await ready(window)
+
+
+async def test_another_chat_is_answered_while_a_call_waits(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "echo")
+    (call,) = await asked(window, written("echo"))
+    first = window.controller.chats.open.id
+    window.controller.chat.start()
+    assert (await Hand(window).ask("write 3")).status == "stopped" or answer_of(window).over
+    window.controller.chat.listing.open_chat(first)
+    assert answer_of(window).calls[0].state == "waiting"
+    allow(window, call)
+    await over(window)
+    assert noted(tmp_path, "ran") == ["echo"]
+
+
+async def test_a_call_that_waits_still_does_after_a_restart(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path / "chats")
+    await with_tools(window, tmp_path, "echo")
+    await asked(window, written("echo", n=1))
+    window = await stage.ready(folder=tmp_path / "chats")
+    (call,) = answer_of(window).calls
+    assert (call.state, answer_of(window).status) == ("waiting", "calling")
+    assert noted(tmp_path, "ran") == []
+    allow(window, call)
+    answer = await over(window)
+    assert [call.state for call in answer.calls] == ["done"]
+    assert noted(tmp_path, "ran") == ["echo"]
+
+
+async def test_a_call_that_was_running_is_never_repeated(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path / "chats")
+    await with_tools(window, tmp_path, "slow")
+    (call,) = await asked(window, written("slow", seconds=60))
+    allow(window, call)
+    await until(lambda: noted(tmp_path, "ran") == ["slow"])
+    window = await stage.ready(folder=tmp_path / "chats")
+    answer = answer_of(window)
+    assert [call.state for call in answer.calls] == ["unknown"]
+    assert answer.over
+    allow(window, answer.calls[0])
+    window.controller.asking.on_intent(ContinueAnswer())
+    await until(lambda: answer_of(window).text.endswith("ECHO 3:"), what="it does not continue")
+    await ready(window)
+    assert noted(tmp_path, "ran") == ["slow"]
+
+
+async def test_a_death_is_told_to_the_model_and_not_repeated(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "die")
+    (call,) = await asked(window, written("die"))
+    allow(window, call)
+    answer = await over(window)
+    assert [call.state for call in answer.calls] == ["unknown"]
+    assert noted(tmp_path, "ran") == ["die"]
+
+
+@pytest.mark.parametrize("sees", [False, True])
+async def test_images_are_kept_for_a_model_that_sees_and_else_named(
+    stage: Stage, tmp_path: Path, sees: bool
+) -> None:
+    window = await stage.ready(model="hub/eyes" if sees else "starter", folder=tmp_path / "chats")
+    await with_tools(window, tmp_path, "parts")
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    content = [{"type": "text", "text": "Look:"}, {"type": "image", "data": png, "mimeType": "image/png"}]
+    (call,) = await asked(window, written("parts", content=content))
+    allow(window, call)
+    (call,) = (await over(window)).calls
+    assert len(call.images) == sees
+    assert bool(call.left_out) is not sees
+    if sees:
+        assert window.controller.home.library.images.is_kept(call.images[0].hash)
+
+
+async def test_a_full_context_leaves_out_the_oldest_results(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "big")
+    (call,) = await asked(window, written("big", letters=3000, letter="a"))
+    allow(window, call)
+    await over(window)
+    commands = sent(window, Generate)
+    await Hand(window).send("refuse, the context is full")
+    await until(lambda: len(commands) == 2)
+    await ready(window)
+    first, second = commands
+    assert [each.text for m in first.messages for each in m.attachments] == ["a" * 3000]
+    assert [m.attachments for m in second.messages if m.role == "tool"] == [()]
+    assert [m.content for m in second.messages if m.role == "tool"] == [strings.RESULT_LEFT_OUT]
+    assert window.controller.chats.open.turns[0].answer.calls[0].result == "a" * 3000
