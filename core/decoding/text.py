@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.events import Token
 from core.events.wire import well_formed
-from core.models.decoders import decoder_facts, repair_decoder
+from core.models.decoders import decoder_facts
 
 _INCOMPLETE = "\ufffd"
 _MOST_INCOMPLETE = 3  # bytes of a character without its last byte
@@ -39,13 +39,13 @@ class TokenTexts:
 
     A token owns the characters that it completes; one that only begins a character has empty text.
 
+    `tokenizer`: as the loader makes it, which repairs a wrong decoder.
     `before`: tokens of the same text that precede the answer: the beginning of a continued answer, or a
     prompt without a template. A space at the beginning of what follows is kept, and a character that they
     begin is completed.
     """
 
     def __init__(self, tokenizer: TokenizerWrapper, before: Sequence[int] = ()) -> None:
-        repair_decoder(tokenizer)
         self._tokenizer = tokenizer
         self._facts = decoder_facts(tokenizer)
         self._window: list[int] = []

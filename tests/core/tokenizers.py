@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from core.models.decoders import repair_decoder
+from core.models.loader import load_family
 
 _LINES = [
     "def total(values):\n    for value in values:\n        if value > 10:\n            yield value  # ten",
@@ -155,6 +154,4 @@ def write(kind: str, folder: Path) -> None:
 def loaded(kind: str, folder: Path) -> TokenizerWrapper:
     """The tokenizer as Draftlight loads it."""
     write(kind, folder)
-    tokenizer = load_tokenizer(folder)
-    repair_decoder(tokenizer)
-    return tokenizer
+    return load_family(str(folder)).tokenizer

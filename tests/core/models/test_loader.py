@@ -23,6 +23,7 @@ from core.events import Generate, Grammar, Token
 from core.folders.folder import fingerprint
 from core.models.loader import load
 from core.settings import Settings, assign
+from tests.core.tokenizers import KINDS, loaded
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 
@@ -163,6 +164,12 @@ def test_a_hub_name_that_is_not_here_says_how_to_get_it(monkeypatch: pytest.Monk
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelError, match=r"is not on this computer.*draftlight models download"):
         load("nobody/no-such-model-for-tests")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("hybrid")])
+def test_a_byte_level_vocabulary_has_a_byte_level_decoder(kind: str, tmp_path: Path) -> None:
+    tokenizer, text = loaded(kind, tmp_path), "I'm glad, déjà vu:\n    yield 🎉"
+    assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
 
 
 def test_fingerprint_is_of_the_map_alone() -> None:
