@@ -92,8 +92,8 @@ class Step(Struct):
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
     - `rejected`: guesses that the walk ended before: the rest of a chain, or each branch's first token.
     - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
-    - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and what was
-      done with tokens meanwhile. All steps together take the iteration's time.
+    - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and the use
+      of its tokens meanwhile. All steps together take the iteration's time.
     - `host_s`: time from the ids of the step before until the first part of this one's pass was started: the
       device has nothing to do in it. 0 if the pass was started before.
     """

@@ -14,7 +14,7 @@ counts as slightly longer than a plain one, so a drafter without guesses also le
 `PricedGate` serves a planner's drafter whose costs are those of whole steps: drafting, building, the pass,
 and that the loop does not run ahead, in plain steps that do run ahead. Then the planner's own estimate says
 what asking the drafter brings, without waiting for outcomes. The gate averages it by the probability of the
-drafter's best guess of the next token, which is known without asking, and decides anew at each step.
+drafter's best guess of the next token, which is known without asking, and decides at each step.
 
 Both have the states `drafting` ⇄ `resting`. Invariant: with the mode `always` they are open.
 `cost(width)` gives the machine's cost of a block.
@@ -53,7 +53,7 @@ _FIRST_WORTH = 0.1
 _FIRST_WORTH_STEPS = 4.0
 _WORTH_PER_SKIPPED = 0.02
 # Asked steps after which plain ones are timed, if none was: without them the cost of asking is not known. At
-# most so many, because a loop that cannot run ahead never times one.
+# most this many, because a loop that cannot run ahead never times one.
 _UNTIMED_STEPS = 12
 _TIMING_STEPS = 8
 
@@ -162,7 +162,7 @@ class Gate:
 
 
 class PricedGate:
-    """Serves one request after the other. `state` is that of most of the answer's steps so far, and `reason`
+    """Serves one request after the other. `state` is that of most of the answer's steps, and `reason`
     why, a phrase to display.
 
     `is_priced()`: whether the cost of asking is known. While it is not, plain steps are made after some asked
@@ -175,7 +175,7 @@ class PricedGate:
         self.begin(())
 
     def begin(self, prompt: Sequence[int], *, predicted: bool = False) -> None:
-        """Starts a request and discards what was estimated for the previous one."""
+        """Starts a request and discards the estimates of the previous one."""
         count = len(_CLASSES) + 1
         # Discounted sums of worth, by class of the next token.
         self._worth = [_FIRST_WORTH * _FIRST_WORTH_STEPS] * count

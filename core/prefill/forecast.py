@@ -88,7 +88,7 @@ def forecast(
 # measured speed begins with a guess, which counts for nothing once there is a step, or takes the speed of its
 # first step.
 
-# Older steps count less: the memory is a third of the time so far, within these limits.
+# Older steps count less: the memory is a third of the time that has passed, within these limits.
 _LEAST_MEMORY_S, _MOST_MEMORY_S = 3.0, 15.0
 # What a speed that was measured before, and a guess, weigh against steps.
 _MEASURED_S, _GUESSED_S = 0.3, 0.02
@@ -166,7 +166,7 @@ class _Part:
 class PrefillClock:
     """`pace`: that of the model, None if it was not measured. Times are seconds since the request.
 
-    Announce what is to come (`expect_…`), report each step (`scored`, `read`, `read_by_draft`), and show what
+    Announce the parts (`expect_…`), report each step (`scored`, `read`, `read_by_draft`), and show what
     `forecast` returns.
     """
 
@@ -207,7 +207,7 @@ class PrefillClock:
         self._draft.left_tokens = tokens
 
     def scored(self, left_tokens: float, before_tokens: float, now_s: float) -> None:
-        """So many tokens are still to be scored, after others that the scorer has read."""
+        """`left_tokens` are still to be scored, after `before_tokens` that the scorer has read."""
         self._report(self._scoring, left_tokens, before_tokens, now_s)
 
     def read(self, left_tokens: float, before_tokens: float, now_s: float) -> None:
@@ -263,11 +263,11 @@ class PrefillClock:
 # ---- displays
 #
 # An event carries a prediction, and each display counts it on by its own clock until the next event, so that
-# a long step stops neither the seconds nor the bar. Words are exact to the second, so they never stand still.
+# a long step stops neither the seconds nor the bar. Words are exact to the second, and change with each one.
 
 # Below this many rounded seconds no number is shown, and from this many past the predicted end the excess is.
 _FEW_S, _LATE_S = 3, 2
-# What is left after the predicted end, as a share of what was predicted: the bar slows down, but never stops.
+# Remaining time after the predicted end, as a share of the prediction: the bar slows down, but never stops.
 _LEAST_LEFT = 0.1
 
 
@@ -318,7 +318,7 @@ def display(progress: PrefillProgress, now_s: float) -> PrefillDisplay:
 
 
 def fraction_after(fraction: float, time_s: float, left_s: float | None, passed_s: float) -> float:
-    """The share of the predicted time that is over, `passed_s` after `fraction` was told at `time_s`."""
+    """The share of the predicted time that is over, `passed_s` after an event at `time_s` with `fraction`."""
     if not left_s:
         return fraction
     over_s = time_s + passed_s

@@ -377,10 +377,11 @@ class ReadingPlan(Struct, frozen=True):
 
     - `text`: the prompt with its quotation.
     - `start`: length of the reused prefix. `sparse`: passages of the rest are skipped. `columns`: the answer
-      attends to chosen passages of what was read before.
+      attends to chosen passages of the text that was read before.
     - `scored`: passages and their scores, from which either is chosen; None if neither.
-    - `reason`: of the decision; `ahead`, `earlier`: what was read before the question, and skipped in earlier
-      turns, in words. `scorer`, `unmatched`: as in `Effective`. `changes`: where the settings say otherwise.
+    - `reason`: of the decision; `ahead`, `earlier`: tokens read before the question, and skipped in
+      earlier turns, in words. `scorer`, `unmatched`: as in `Effective`. `changes`: where the settings say
+      otherwise.
     """
 
     text: PromptText

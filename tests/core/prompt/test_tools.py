@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from core.answer_format.syntaxes import SYNTAXES
 from core.engine.engine import Engine
 from core.errors import EmptyPromptError, RequestError
 from core.events import Finished, Generate, Message, Tool, ToolCall
 from core.models.loader import LoadedModel, load
-from core.prompt import plain, render
+from core.prompt import format_of, plain, render, unread_calls
 from core.settings import Settings, assign
 from tests.core.toy import write_toy_model
 
@@ -49,6 +50,19 @@ def test_a_template_that_knows_tools_gets_them(knowing: LoadedModel) -> None:
     )
     assert prompt.changes == ()
     assert prompt.asked == "Rain?"
+
+
+def test_the_config_of_a_tokenizer_names_the_syntax_that_its_template_does_not_show(
+    knowing: LoadedModel,
+) -> None:
+    tokenizer = knowing.tokenizer
+    assert unread_calls(format_of(tokenizer), (WEATHER,))
+    for syntax in SYNTAXES:
+        for parser in syntax.parsers:
+            tokenizer.init_kwargs["tool_parser_type"] = parser
+            first = next(each.name for each in SYNTAXES if parser in each.parsers)
+            assert format_of(tokenizer).calls == (first,)
+            assert unread_calls(format_of(tokenizer), (WEATHER,)) == ()
 
 
 def test_another_template_gets_them_in_words(toy_engine: Engine) -> None:
