@@ -21,7 +21,7 @@ from core.engine.model_session import ModelProposer
 from core.errors import ModelError, RequestError
 from core.events import Generate, Grammar, Token
 from core.folders.folder import fingerprint
-from core.models.loader import load
+from core.models.loader import load, load_family
 from core.settings import Settings, assign
 from tests.core.tokenizers import KINDS, loaded
 from tests.core.toy import toy_config, toy_model, write_toy_model
@@ -164,6 +164,13 @@ def test_a_hub_name_that_is_not_here_says_how_to_get_it(monkeypatch: pytest.Monk
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelError, match=r"is not on this computer.*draftlight models download"):
         load("nobody/no-such-model-for-tests")
+
+
+def test_a_family_is_that_of_its_models(folder: Path) -> None:
+    family, model = load_family(str(folder)), load(str(folder))
+    assert (family.family, family.family_name) == (model.info.family, model.info.family_name)
+    assert family.vocabulary == max(model.tokenizer.get_vocab().values()) + 1
+    assert family.encode("ab") == [int(token) for token in model.tokenizer.encode("ab")]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("hybrid")])
