@@ -329,7 +329,8 @@ class ToolsClient:
             elif event.phase == "off":  # the last event of a run
                 self._groups.pop(event.run, None)
         name = self._servers.get(event.run)
-        if name is None:  # it was stopped
+        # It was stopped, or the process ends and all its servers with it.
+        if name is None or (isinstance(event, ServerState) and event.phase == "off"):
             return
         if isinstance(event, ServerLog):
             self._emit(event)
@@ -348,6 +349,8 @@ class ToolsClient:
         for pid in groups.values():
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
+        for run in {call.run for call in self._calls.values()}:
+            self._end_calls(run, "The tools' process ended during the call.")
         for run, name in list(self._servers.items()):
             state = self.states[name]
             if state.phase in ("starting", "ready"):

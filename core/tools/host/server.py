@@ -75,7 +75,8 @@ class Server:
             value for name in entry.secrets if len(value := values.get(name, "")) >= _SECRET_CHARACTERS
         ]
         self._emit = emit
-        self._task: asyncio.Task[None] | None = None
+        # The task of `own()` while it may be cancelled: afterwards it ends the group.
+        self._connecting: asyncio.Task[Any] | None = None
         self._client: Client | None = None
         self._process: ServerProcess | None = None
         self._answers = HttpAnswers()
@@ -85,19 +86,25 @@ class Server:
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._told_end = asyncio.Event()
+        # An address whose answer to the only call broke off, and that is connected to anew.
+        self._lost = asyncio.Event()
 
     async def own(self) -> None:
         """Runs the server until it ends or is stopped, and emits its states."""
-        self._task = asyncio.current_task()
         if self._before:
             await asyncio.wait({self._before})
+        if self._stopping.is_set():
+            self._tell("off")
+            return
         problem = hint = ""
+        self._connecting = asyncio.current_task()
         late = asyncio.get_running_loop().call_later(_START_S, self._give_up)
         try:
             async with contextlib.AsyncExitStack() as stack:
                 client = await stack.enter_async_context(await self._connection())
                 self._client = client
                 await self._list(client)
+                self._connecting = None
                 late.cancel()
                 await self._stay(client)
         except ToolsError as error:
@@ -106,15 +113,14 @@ class Server:
             pass  # by stop() or by _give_up()
         except BaseException as error:
             problem = self._problem(error)
-        self._client = None
+        self._client = self._connecting = None
         late.cancel()
         if not self._stopping.is_set():
             # Before the rest of its group ends, so that no call is made meanwhile.
             if self._process:
                 await self._process.exited()
             self._tell_end(problem, hint)
-        for call in list(self._calls.values()):
-            call.cancel()
+        self._end_calls(f"“{self._entry.name}” ended during the call.", _UNKNOWN)
         if self._process:
             await self._process.end()
         self._tell("off")
@@ -122,8 +128,8 @@ class Server:
     def stop(self) -> None:
         """Ends the server; `own()` returns when it has ended."""
         self._stopping.set()
-        if not self._is_ready and self._task:
-            self._task.cancel()
+        if self._connecting:
+            self._connecting.cancel()
 
     def kill(self) -> None:
         """Kills the group at once, when this process cannot go on."""
@@ -161,7 +167,7 @@ class Server:
 
     async def _stay(self, client: Client) -> None:
         """Returns when the server ended or is to be stopped; lists its tools again when they changed."""
-        ended = self._process.ended if self._process else asyncio.Event()
+        ended = self._process.ended if self._process else self._lost
         waits = [asyncio.ensure_future(event.wait()) for event in (self._stopping, ended)]
         try:
             async with self._told_of_changes(client):
@@ -205,8 +211,8 @@ class Server:
 
     def _give_up(self) -> None:
         self._is_late = True
-        if self._task:
-            self._task.cancel()
+        if self._connecting:
+            self._connecting.cancel()
 
     # ---- states
 
@@ -236,6 +242,10 @@ class Server:
     def _problem(self, error: BaseException) -> str:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
+        if isinstance(error, ValidationError):
+            wrong = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, wrong["loc"]))
+            return f"“{self._entry.name}” does not follow the protocol: {place}: {well_formed(wrong['msg'])}."
         return f"“{self._entry.name}” cannot be used: {self._without_secrets(well_formed(reason_of(error)))}."
 
     def _without_secrets(self, text: str) -> str:
@@ -306,6 +316,8 @@ class Server:
         except MCPError as error:
             if error.code == mcp_types.CONNECTION_CLOSED:
                 # The server's end is told first, so that the next call waits for its new start.
+                if self._process is None and len(self._calls) == 1:
+                    self._lost.set()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._told_end.wait(), _TELL_S)
                 problem = self._answers.problem or f"“{self._entry.name}” ended during the call."
@@ -325,9 +337,13 @@ class Server:
     def _on_too_long(self, size_bytes: int) -> None:
         """Ends all calls, because it is not known whose result was dropped."""
         problem = f"“{self._entry.name}” sent a message of {size_bytes:,} bytes, which was dropped."
+        self._end_calls(problem, "It may have been carried out.")
+
+    def _end_calls(self, problem: str, hint: str) -> None:
         for call, task in list(self._calls.items()):
-            task.cancel()
-            self._emit(CallEnded(call, None, problem, "It may have been carried out."))
+            if not task.done():
+                task.cancel()
+                self._emit(CallEnded(call, None, problem, hint))
 
 
 def _tool(declared: mcp_types.Tool) -> ServerTool:

@@ -19,6 +19,7 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from core.errors import reason_of
+from core.events.wire import well_formed_json
 from core.system.children import CHILD_FOLDER
 from core.tools.host.programs import find_program, server_environment
 from core.tools.messages import ServerEntry, ToolsError
@@ -152,12 +153,10 @@ class ServerProcess:
                 async for line in _lines(self._process.stdout, _MESSAGE_BYTES, self._too_long):
                     if not line.strip():
                         continue
-                    try:
-                        message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
-                        self._log.add(line)
-                    else:
+                    if message := _message(line):
                         await stream.send(SessionMessage(message))
+                    else:
+                        self._log.add(line)
         self.ended.set()
 
     async def _write_messages(self, stream: Any, received: Any) -> None:
@@ -178,6 +177,14 @@ class ServerProcess:
         async for line in _lines(self._process.stderr, _PIECE_BYTES, lambda size: None):
             self._log.add(line)
         self._log.end()
+
+
+def _message(line: bytes) -> mcp_types.JSONRPCMessage | None:
+    """The message of a line; None if it is none. Half emojis in it, which JavaScript writes, are replaced."""
+    for each in (line, well_formed_json(line)):
+        with contextlib.suppress(ValueError):
+            return mcp_types.jsonrpc_message_adapter.validate_json(each, by_name=False)
+    return None
 
 
 class LogLines:

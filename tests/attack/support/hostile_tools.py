@@ -37,8 +37,6 @@ ODD_SCHEMAS: tuple[Any, ...] = (
         "properties": {name: {"type": "string"} for name in ("", "a b", "ü", "__proto__", "a" * 500)},
     },
     {"type": "object", "$ref": "#"},
-    {"type": "array"},
-    {},
 )
 lock = threading.Lock()
 renamed = 0
@@ -165,6 +163,10 @@ def trick(name: str, number: Any, method: str, given: dict[str, Any]) -> bool:
                 CHANCE.choice(EVIL).encode("utf-8", "replace").decode() + "x" * 100_000 + "\n" * 20_000
             )
             sys.stderr.flush()
+        case "bad-tool":
+            tool = {"name": "odd", "inputSchema": CHANCE.choice(({"type": "array"}, {}, None, 7))}
+            send(id=number, result={"tools": [tool]})
+            return False
         case "pages":
             send(id=number, result={**proper("tools/list", given), "nextCursor": str(CHANCE.random())})
             return False
