@@ -7,6 +7,7 @@ several, also its number. The controller handles the signals and then shows anot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -65,10 +66,11 @@ class _Bar(QWidget):
         """`ink` is the palette token of the icon."""
         super().__init__(parent)
         set_ground(self, ground)
+        self.icon = IconLabel(icon, ink)
         self._label = TextLabel("", 12, 16, "text", elide=elide)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._row = row_of(
-            *(IconLabel(icon, ink), 6, (self._label, 1)),
+            *(self.icon, 6, (self._label, 1)),
             gap=4,
             margins=(14, 0, 4, _HEIGHT_PX - _BOX_PX),
             parent=self,
@@ -93,15 +95,24 @@ class _Bar(QWidget):
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
 
+# What a notice reports: a completed action, something to know, or something that failed or is missing.
+NoticeKind = Literal["done", "info", "warning"]
+_NOTICE_ICONS: dict[NoticeKind, tuple[str, str]] = {
+    "done": ("check", "text2"),
+    "info": ("info", "text2"),
+    "warning": ("warn", "danger"),
+}
+
+
 class NoticeBar(_Bar):
-    """The result of an action and a button for the next step. Failures are shown by the banner.
+    """A one-line notice and a button for the next step. Failures of the worker or the store are the banner's.
 
     Shows the newest notice only. Hides after 20 s, but not while the mouse or the focus is on it.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         # The text ends with a file's name.
-        super().__init__("check", parent, elide=Qt.TextElideMode.ElideMiddle)
+        super().__init__("info", parent, elide=Qt.TextElideMode.ElideMiddle)
         self._act: Callable[[], object] | None = None
         self.action_button = Button("", "link", True)
         self.close_button = IconButton("x", strings.CLOSE_NOTICE)
@@ -116,10 +127,19 @@ class NoticeBar(_Bar):
         self._timer.setInterval(time_ms)
 
     def show_notice(
-        self, text: str, action: str = "", act: Callable[[], object] | None = None, *, announce: bool = True
+        self,
+        text: str,
+        action: str = "",
+        act: Callable[[], object] | None = None,
+        *,
+        kind: NoticeKind = "info",
+        announce: bool = True,
     ) -> None:
-        """Show `text`, read aloud if `announce`; a button with the label `action` calls `act`."""
+        """Show `text` with the icon of its `kind`, read aloud if `announce`; a button with the label `action`
+        calls `act`.
+        """
         self._act = act
+        self.icon.show_icon(*_NOTICE_ICONS[kind])
         self.action_button.setText(action)
         self.action_button.setAccessibleName(action)
         self.action_button.setVisible(bool(action))

@@ -365,7 +365,9 @@ class AnswerController(QObject):
         else:
             self._trouble.show_failure(failed, ended.chat_id, text_is_back=back)
             if not shown:
-                self._views.notice_bar.show_notice(strings.failed_elsewhere(chat.title, failed.message))
+                self._views.notice_bar.show_notice(
+                    strings.failed_elsewhere(chat.title, failed.message), kind="warning"
+                )
         self.answer_finished.emit(ended.turn_id)
 
     def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:

@@ -382,7 +382,9 @@ class AskController(QObject):
         chat = before.edit_answer(turn_id, new_id, edits, self._chats.now())
         self._last_change = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id), self._typed)
         self._show_answer(chat, turn_id, new_id)
-        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self._undo_change)
+        self._views.notice_bar.show_notice(
+            strings.ANSWER_EDITED, strings.UNDO, self._undo_change, kind="done"
+        )
 
     def delete_message(self, turn_id: str) -> None:
         """Delete a question of the open chat with its answer in all versions, and offer Undo."""
@@ -395,7 +397,9 @@ class AskController(QObject):
         self._page.remove_turn(before.turn(turn_id))
         self._last_change = _Deletion(before.id, before, turn_id, self._typed)
         self._views.transcript.offer_continue(self.continuable)
-        self._views.notice_bar.show_notice(strings.MESSAGE_DELETED, strings.UNDO, self._undo_change)
+        self._views.notice_bar.show_notice(
+            strings.MESSAGE_DELETED, strings.UNDO, self._undo_change, kind="done"
+        )
 
     @property
     def changed_last(self) -> bool:
@@ -450,7 +454,7 @@ class AskController(QObject):
             return
         turns = tuple(edit.before if turn == edit.after else turn for turn in chat.turns)
         self._show_answer(chat.with_turns(turns), edit.after.id, edit.before.id)
-        self._views.notice_bar.show_notice(strings.EDIT_UNDONE)
+        self._views.notice_bar.show_notice(strings.EDIT_UNDONE, kind="done")
 
     def _show_answer(self, chat: Conversation, shown_before: str, turn_id: str) -> None:
         """Store `chat`, in which another version of a turn is displayed, and show it if it is open."""

@@ -228,7 +228,7 @@ class ChatListController(QObject):
 
     def _offer(self, text: str) -> None:
         self._offered = text
-        self._notice.show_notice(text, strings.UNDO, self._undo_shown)
+        self._notice.show_notice(text, strings.UNDO, self._undo_shown, kind="done")
 
     def _forget_undo(self) -> None:
         self._undoable = []

@@ -227,11 +227,13 @@ class Importing(QObject):
             text = f"{strings.IMPORT_STOPPED} {text}"
         if result.lost:
             text = f"{text} {strings.not_kept(result.lost)}"
-            self._notice.show_notice(text, strings.DETAILS, lambda: self._show_details(result))
+            self._notice.show_notice(
+                text, strings.DETAILS, lambda: self._show_details(result), kind="warning"
+            )
         elif result.undoable:
-            self._notice.show_notice(text, strings.UNDO, lambda: self._undo(result))
+            self._notice.show_notice(text, strings.UNDO, lambda: self._undo(result), kind="done")
         else:
-            self._notice.show_notice(text)
+            self._notice.show_notice(text, kind="done")
 
     def _show_details(self, result: _Result) -> None:
         lines = [strings.lost_in(each.title, each.counts) for each in result.losses]
@@ -269,7 +271,7 @@ class Importing(QObject):
                 await asyncio.sleep(0)
                 began_s = time.monotonic()
         self._listing.show()
-        self._notice.show_notice(strings.import_undone(deleted))
+        self._notice.show_notice(strings.import_undone(deleted), kind="done")
 
 
 class _Result:

@@ -155,15 +155,21 @@ class IconLabel(QLabel):
 
     def __init__(self, icon_name: str, ink: str, size_px: int = 14) -> None:
         super().__init__()
-        self._icon, self._size_px = themed_icon(icon_name, ink), size_px
+        self._size_px = size_px
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.show_icon(icon_name, ink)
         theme.changed.connect(self._draw)
         theme.zoomed.connect(self._draw)
+
+    def show_icon(self, name: str, ink: str) -> None:
+        """Show the icon `name` in the palette's colour `ink`."""
+        self.name, self._ink = name, ink
         self._draw()
 
     def _draw(self) -> None:
         size = px_size(QSize(self._size_px, self._size_px))
-        self.setPixmap(self._icon.pixmap(size, self.devicePixelRatioF()))
+        ratio = self.devicePixelRatioF()
+        self.setPixmap(icon_pixmap(self.name, color(self._ink), size.width(), ratio))
 
 
 def themed_icon(name: str, ink: str = "text2", ink_on: str = "", name_on: str = "") -> QIcon:

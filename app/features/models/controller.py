@@ -255,7 +255,9 @@ class ModelsController(QObject):
         if progress.state == "done":
             self.load_next(progress.model)
         elif (awaited := self._forget_awaited()) and progress.state == "failed":
-            self._app.views.notice_bar.show_notice(strings.not_fetched(awaited.name, progress.problem))
+            self._app.views.notice_bar.show_notice(
+                strings.not_fetched(awaited.name, progress.problem), kind="warning"
+            )
 
     def _forget_awaited(self) -> ModelEntry | None:
         """End the wait for the accepted suggestion. Returns it; None if there was none."""
