@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
-from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QApplication, QGridLayout, QMenu, QProgressBar, QWidget
+from PySide6.QtWidgets import QGridLayout, QMenu, QProgressBar, QWidget
 
 from app.chat import strings
 from app.controls.buttons import Button, IconButton, IconLabel
-from app.controls.keys import held
+from app.controls.keys import DragStart, held
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import pop_up
@@ -176,7 +176,7 @@ class RemovableChip(Chip):
         self.remove_button = IconButton("x", remove_name(name), size=QSize(_REMOVE_PX, _REMOVE_PX))
         super().__init__(name, self.remove_button, _HEIGHT_PX, parent, icon)
         self.move_by: Callable[[int], object] | None = None
-        self._pressed_at: QPointF | None = None
+        self._drag = DragStart()
         self._dragged = False
         for label in self.labels:
             set_maximum_width(label, _MAX_TEXT_PX)
@@ -194,14 +194,15 @@ class RemovableChip(Chip):
             super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._pressed_at, self._dragged = event.position(), False
+        self._drag.press(event)
+        self._dragged = False
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        start, point = self._pressed_at, event.position()
-        if self.move_by and start and (self._dragged or _is_drag(start, point)):
+        if self.move_by and (self._dragged or self._drag.begins(event)):
             self._dragged = True
             self.setDown(False)  # so that it is not clicked at the end
+            point = event.position()
             if point.x() < -_DRAG_OVER * self.width():
                 self.move_by(-1)
             elif point.x() > (1 + _DRAG_OVER) * self.width():
@@ -210,7 +211,8 @@ class RemovableChip(Chip):
             super().mouseMoveEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._pressed_at = None
+        self._drag.release()
+        self._dragged = False
         super().mouseReleaseEvent(event)
 
     def add_moves(self, menu: QMenu) -> None:
@@ -222,10 +224,6 @@ class RemovableChip(Chip):
 
 # A dragged chip changes places when the mouse is by this part of its width beyond it.
 _DRAG_OVER = 0.25
-
-
-def _is_drag(start: QPointF, point: QPointF) -> bool:
-    return (point - start).manhattanLength() >= QApplication.startDragDistance()
 
 
 class AttachmentChip(RemovableChip):
