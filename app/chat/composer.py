@@ -304,14 +304,14 @@ class Composer(QWidget):
     def _open_image(self, chip: ImageChip) -> None:
         if chip.image is not None:
             opened = [each for each in self.chips.image_chips if each.image]
-            self.intent.emit(OpenImage("", opened.index(chip)))
+            self.intent.emit(OpenImage(self.images, opened.index(chip)))
 
     @property
     def _not_sendable(self) -> str:
-        """Why the images cannot be sent; empty if they can, or without any."""
+        """Why the images or scans cannot be sent; empty if they can, or without any."""
         if refused := self.chips.refused:
             return strings.remove_first(refused[0].name)
-        return self._unseen if self.chips.images else ""
+        return self._unseen
 
     def _show_notice(self) -> None:
         """Show what prevents sending: a refused file, images that the model does not see, or the size."""
@@ -321,9 +321,10 @@ class Composer(QWidget):
             hints = dict.fromkeys(chip.refused[1].hint for chip in refused if chip.refused)
             text = " ".join((text, *filter(None, hints)))
             actions = ((_remove(len(refused)), self._remove_refused),)
-        elif self._unseen and (images := self.chips.images):
+        elif self._unseen:
             text = f"{self._unseen} {self._seeing}".strip()
-            actions = (*self._eyes, (_remove(len(images)), self._remove_images))
+            images = self.chips.images
+            actions = (*self._eyes, *([(_remove(len(images)), self._remove_images)] if images else []))
         self.notice.show_notice(text, actions)
         self._notice_gap.setVisible(bool(text))
 

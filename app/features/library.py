@@ -35,7 +35,7 @@ from app.features.side_window import Hairline, SideWindow
 from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.panels.chat_row import time_label
 from app.richtext.passage import draw_passage
-from app.session.documents import DocumentHit, Documents, KeptDocument
+from app.session.documents import DocumentHit, Documents, KeptDocument, identity_of
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import column_of, row_of, set_fixed_height
@@ -333,6 +333,7 @@ class LibraryController(QObject):
         self._estimates: dict[str, int] = {}  # tokens, by document id
         self._similar: dict[str, DocumentHit] = {}  # to the words of the search
         self._reader = FileReader(self._show_reading, self._take_files, self)
+        self._reader.takes_scans = True  # for whichever model the document will be attached
         self._refused: list[RequestError] = []
         self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
         self._search_timer.timeout.connect(self._search)
@@ -356,11 +357,11 @@ class LibraryController(QObject):
         self.show()
 
     def keep(self, attachment: Attachment) -> None:
-        known = self.documents.of_text(attachment.text)
+        known = self.documents.of(attachment)
         kept = self._keep(attachment)
         self._meter.remember(attachment.text)
         said = kept_already_text(kept.name) if known else kept_text(kept.name)
-        self._views.notice_bar.show_notice(said, SHOW_LIBRARY, self.window_requested.emit)
+        self._views.notice_bar.show_notice(said, SHOW_LIBRARY, self.window_requested.emit, kind="done")
         self.show()
 
     def keep_quietly(self, attachment: Attachment) -> str:
@@ -387,7 +388,7 @@ class LibraryController(QObject):
             except RequestError as error:
                 self._trouble.show_request_error(error, "attach")
                 continue
-            if all(each.text != attachment.text for each in composer.attachments):
+            if not self._is_attached(attachment):
                 composer.attach(attachment)
         return len(document_ids) - len(found)
 
@@ -408,7 +409,7 @@ class LibraryController(QObject):
             self._trouble.show_request_error(error, "attach")
             self.refresh()
             return
-        if any(each.text == attachment.text for each in composer.attachments):
+        if self._is_attached(attachment):
             self._views.notice_bar.show_notice(attached_already_text(attachment.name))
         else:
             composer.attach(attachment)
@@ -463,6 +464,10 @@ class LibraryController(QObject):
     def _select(self, document_id: str) -> None:
         if self._window and self._window.list.index_of(document_id).isValid():
             self._window.list.select(document_id)
+
+    def _is_attached(self, attachment: Attachment) -> bool:
+        attached = self._views.composer.attachments
+        return identity_of(attachment) in map(identity_of, attached)
 
     def _estimate(self, document: KeptDocument) -> int:
         if document.id not in self._estimates:
@@ -521,9 +526,9 @@ class LibraryController(QObject):
             show_details(self._views.composer, title, note, strings.skipped_text(skipped))
 
         if skipped:
-            self._views.notice_bar.show_notice(said, strings.SHOW_SKIPPED, show)
+            self._views.notice_bar.show_notice(said, strings.SHOW_SKIPPED, show, kind="warning")
         else:
-            self._views.notice_bar.show_notice(said)
+            self._views.notice_bar.show_notice(said, kind="done")
 
     def _search(self) -> None:
         self._search_timer.stop()
@@ -559,7 +564,7 @@ class LibraryController(QObject):
         try:
             return {hit.id: hit for hit in self.documents.search(words)}
         except RequestError as error:  # another program holds the database
-            self._views.notice_bar.show_notice(str(error))
+            self._views.notice_bar.show_notice(str(error), kind="warning")
             return {}
 
     def _digest(self, document_id: str) -> str:
@@ -575,7 +580,7 @@ class LibraryController(QObject):
         if self._window is None:
             return
         if removed := self.documents.removed:
-            self._window.notice.show_notice(removed_text(removed[-1].name), UNDO, self.undo)
+            self._window.notice.show_notice(removed_text(removed[-1].name), UNDO, self.undo, kind="done")
         else:
             self._window.notice.clear()
 

@@ -33,7 +33,7 @@ from app.features.models.strings import NO_WORKER
 from app.session.chats.chats import Chats
 from app.session.chats.presets import known
 from app.session.chats.projects import Project
-from app.session.documents import KeptDocument, digest_of
+from app.session.documents import KeptDocument, identity_of
 from app.store.preferences import PreferencesFile
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
 from app.theme.zoom import px
@@ -143,7 +143,7 @@ class ProjectSheet(QDialog):
         if project.preset in presets:
             self.preset.set_value(project.preset)
         self.documents: dict[str | Attachment, CheckBox] = {}
-        self._by_digest: dict[str, CheckBox] = {}  # by their texts
+        self._by_identity: dict[tuple[str, str], CheckBox] = {}
         self._notes: list[str] = []  # about added files
         self._failed = False
         self.add_button = Button(ADD_FILES, small=True, icon_name="plus")
@@ -151,10 +151,11 @@ class ProjectSheet(QDialog):
         self.cancel = Button(CANCEL)
         self.save = Button(SAVE if project.name else CREATE, "primary")
         self._reader = FileReader(self._show_reading, self._take_file, self)
+        self._reader.takes_scans = True
         self._lay_out(title)
         for document in sorted(documents, key=lambda each: each.id not in project.documents):
             checked = document.id in project.documents
-            self._add_document(document.id, document.digest, document.name, checked)
+            self._add_document(document.id, document.identity, document.name, checked)
         if missing := len(set(project.documents) - {document.id for document in documents}):
             self._notes.append(missing_text(missing))
         self._show_notes()
@@ -245,8 +246,8 @@ class ProjectSheet(QDialog):
         self._enable()
 
     def _take_document(self, added: Attachment) -> None:
-        digest = digest_of(added.text)
-        if known := self._by_digest.get(digest):
+        identity = identity_of(added)
+        if known := self._by_identity.get(identity):
             known.setChecked(True)
             self._documents.ensureWidgetVisible(known)
             return
@@ -254,7 +255,7 @@ class ProjectSheet(QDialog):
             if box.isChecked() and box.whole == added.name:
                 box.setChecked(False)
                 self._notes.append(replaced_text(added.name))
-        self._add_document(added, digest, added.name, True, first=True)
+        self._add_document(added, identity, added.name, True, first=True)
 
     def _show_notes(self) -> None:
         usual = DOCUMENTS_NOTE if self.documents else NO_DOCUMENTS
@@ -266,9 +267,15 @@ class ProjectSheet(QDialog):
         self.note.updateGeometry()
 
     def _add_document(
-        self, key: str | Attachment, digest: str, name: str, checked: bool, *, first: bool = False
+        self,
+        key: str | Attachment,
+        identity: tuple[str, str],
+        name: str,
+        checked: bool,
+        *,
+        first: bool = False,
     ) -> None:
-        box = self.documents[key] = self._by_digest[digest] = CheckBox(name)
+        box = self.documents[key] = self._by_identity[identity] = CheckBox(name)
         box.setChecked(checked)
         self._list.insertWidget(0 if first else self._list.count() - 1, box)
 
@@ -372,7 +379,10 @@ class ProjectsController(QObject):
         missing = self._library.attach_all(project.documents)
         if missing:
             self._views.notice_bar.show_notice(
-                missing_text(missing), PROJECT_SETTINGS_ACTION, lambda: self.edit(project_id)
+                missing_text(missing),
+                PROJECT_SETTINGS_ACTION,
+                lambda: self.edit(project_id),
+                kind="warning",
             )
         self._with_models(lambda: self._use_model(project, at_once=True))
 
@@ -404,12 +414,17 @@ class ProjectsController(QObject):
 
     def _detach(self, project: Project, document_ids: Iterable[str]) -> None:
         """Remove documents from the message of the project's unused chat."""
-        texts = {text for each in document_ids if (text := self._library.text(each)) is not None}
-        self._chats.remove_from_drafts(project.id, texts)
+        library, ids = self._library.documents, set(document_ids)
+        removed = {each.identity for each in (*library.listed(), *library.removed) if each.id in ids}
+
+        def is_removed(attachment: Attachment) -> bool:
+            return identity_of(attachment) in removed
+
+        self._chats.remove_from_drafts(project.id, is_removed)
         opened, chips = self._chats.open, self._views.composer.chips
         if opened.project == project.id and not opened.turns:
             for chip in chips.chips:
-                if chip.attachment.text in texts:
+                if is_removed(chip.attachment):
                     chips.remove(chip)
 
     def _open_sheet(
@@ -489,7 +504,7 @@ class ProjectsController(QObject):
         names, notice = dict(self._model_names()), self._views.notice_bar
         if wanted not in names:
             self._offer = misses_model(project.name, wanted)
-            notice.show_notice(self._offer)
+            notice.show_notice(self._offer, kind="warning")
         elif at_once and models.can_load:
             models.load(wanted)
         else:
@@ -499,5 +514,7 @@ class ProjectsController(QObject):
     def _load(self, model: str, name: str) -> None:
         self._views.notice_bar.clear()
         if not self._models.load_next(model):
-            said = loads_next(name) if self._models.alive else NO_WORKER
-            self._views.notice_bar.show_notice(said)
+            if self._models.alive:
+                self._views.notice_bar.show_notice(loads_next(name))
+            else:
+                self._views.notice_bar.show_notice(NO_WORKER, kind="warning")

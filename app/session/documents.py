@@ -1,13 +1,13 @@
 """Documents: the kept documents, their names, and their lengths in tokens. Pure.
 
-A text is stored once, however often and under whatever name it is kept again. A removed document can be
+A document is stored once, however often and under whatever name it is kept again. A removed document can be
 restored until it is purged. Token counts are stored by tokenizer family, so that a text is counted once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
@@ -18,14 +18,15 @@ from msgspec.structs import replace
 
 from app.session.chats.chats import utc_now
 from core.errors import RequestError
-from core.events import Attachment
+from core.events import Attachment, Scans
 from core.events.wire import well_formed, well_formed_record
 
 
 class KeptDocument(Struct, frozen=True):
     """A document without its text. `digest` identifies the text, `counts` has its tokens by tokenizer family.
 
-    `used` is the time of the last attachment, `removed` that of the removal. `pages`: see `Attachment`.
+    `used` is the time of the last attachment, `removed` that of the removal. `pages`, `scans`: see
+    `Attachment`. Of scanned pages no more is kept: they are drawn from the file, while it is there.
     """
 
     id: str
@@ -37,6 +38,12 @@ class KeptDocument(Struct, frozen=True):
     counts: dict[str, int] = field(default_factory=dict)
     removed: datetime | None = None
     pages: tuple[int, ...] = ()
+    scans: Scans | None = None
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Equal for documents that are one: see `identity_of`."""
+        return self.digest, self.scans.hash if self.scans else ""
 
 
 class DocumentHit(Struct, frozen=True):
@@ -53,6 +60,11 @@ class DocumentHit(Struct, frozen=True):
 
 def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def identity_of(attachment: Attachment) -> tuple[str, str]:
+    """The digest of the text, and the hash of a PDF with scanned pages: two of these may have one text."""
+    return digest_of(attachment.text), attachment.scans.hash if attachment.scans else ""
 
 
 class DocumentArchive(Protocol):
@@ -118,8 +130,14 @@ class Documents:
         return self._known[document_id]
 
     def of_text(self, text: str) -> KeptDocument | None:
-        """Returns the document with this text, if it is kept."""
-        found = self._of_digest(digest_of(text))
+        """Returns a document with this text, if one is kept."""
+        digest = digest_of(text)
+        found = self._first(each for each in self._known.values() if each.digest == digest)
+        return found if found and found.removed is None else None
+
+    def of(self, attachment: Attachment) -> KeptDocument | None:
+        """Returns the document that `attachment` is, if it is kept."""
+        found = self._same(attachment)
         return found if found and found.removed is None else None
 
     def text(self, document_id: str) -> str:
@@ -133,21 +151,21 @@ class Documents:
     # ---- changes
 
     def keep(self, attachment: Attachment) -> KeptDocument:
-        """Keeps `attachment` and returns it, or the document that already has its text.
+        """Keeps `attachment` and returns it, or the document that it is already.
 
         Not its count, which may be another tokenizer's: `learn_tokens`.
         """
         attachment = well_formed_record(attachment)
-        digest, now = digest_of(attachment.text), self._now()
-        old = self._of_digest(digest)
+        now, old, scans = self._now(), self._same(attachment), attachment.scans
         if old:
-            kept = replace(old, used=now, removed=None)
+            kept = replace(old, used=now, removed=None, scans=scans)  # the file may have been moved
             if old.removed:
                 kept = replace(kept, name=attachment.name, added=now, pages=attachment.pages)
             self._change(kept)
             return kept
         size, pages = len(attachment.text), attachment.pages
-        kept = KeptDocument(uuid4().hex, attachment.name, digest, size, now, now, pages=pages)
+        digest, id = digest_of(attachment.text), uuid4().hex
+        kept = KeptDocument(id, attachment.name, digest, size, now, now, pages=pages, scans=scans)
         self._known[kept.id] = kept
         self._archive.add(kept, attachment.text)
         return kept
@@ -156,7 +174,7 @@ class Documents:
         """Returns the document as an attachment, with its token count if known. Raises as `text`."""
         text, found = self.text(document_id), self._known[document_id]
         self._change(replace(found, used=self._now()))
-        return Attachment(found.name, text, found.counts.get(family, 0), pages=found.pages)
+        return Attachment(found.name, text, found.counts.get(family, 0), scans=found.scans, pages=found.pages)
 
     def rename(self, document_id: str, name: str) -> None:
         """Renames a document; an empty name changes nothing."""
@@ -196,9 +214,12 @@ class Documents:
         self._change(replace(found, counts={**found.counts, family: tokens}))
         return True
 
-    def _of_digest(self, digest: str) -> KeptDocument | None:
-        """Returns the document with this digest; of two, as after a restored backup, one not removed."""
-        found = [each for each in self._known.values() if each.digest == digest]
+    def _same(self, attachment: Attachment) -> KeptDocument | None:
+        identity = identity_of(attachment)
+        return self._first(each for each in self._known.values() if each.identity == identity)
+
+    def _first(self, found: Iterable[KeptDocument]) -> KeptDocument | None:
+        """Returns one of `found`; of two, as after a restored backup, one that is not removed."""
         return min(found, key=lambda each: each.removed is not None, default=None)
 
     def _change(self, document: KeptDocument) -> None:

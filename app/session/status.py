@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from app.session import strings
 from app.session.turn.link_state import Link, Phase
-from core.events import Message, ModelInfo
+from core.documents.strings import PAGE_MARK
+from core.events import Attachment, Message, ModelInfo
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -138,12 +139,26 @@ def recognised(family_name: str) -> str:
     return _MEMBER.sub("", family_name).strip("-_ ") or family_name
 
 
+_MARK_CHARACTERS = 120  # of the longest mark with the space around it
+
+
 def why_unseen(info: ModelInfo | None, message: Message) -> str:
     """Why the loaded model cannot answer `message` because of its images; empty if it can, or without one.
 
-    Pages of documents do not count: they are sent to models that see only.
+    Of documents, those count that are pictures alone: pages of others are sent to models that see only.
     """
-    count = sum(not image.page for image in message.images)
-    if info is None or info.sees or not count:
+    if info is None or info.sees:
         return ""
-    return strings.cannot_see(info.name, count, info.why_unseeing or strings.NO_EYES)
+    why = info.why_unseeing or strings.NO_EYES
+    if count := sum(not image.page for image in message.images):
+        return strings.cannot_see(info.name, count, why)
+    scan = next((each.name for each in message.attachments if _is_scan_alone(each)), "")
+    return strings.cannot_read_scan(info.name, scan, why) if scan else ""
+
+
+def _is_scan_alone(attachment: Attachment) -> bool:
+    """Whether the text of a document is nothing but marks of pages without text."""
+    scans, text = attachment.scans, attachment.text
+    if scans is None or len(text) > _MARK_CHARACTERS * len(scans.pages):
+        return False
+    return not PAGE_MARK.sub("", text).strip()

@@ -20,6 +20,10 @@ def cannot_see(model: str, images: int, why: str) -> str:
     return f"{model} cannot see {what}: {why.rstrip('.')}."
 
 
+def cannot_read_scan(model: str, name: str, why: str) -> str:
+    return f"{model} cannot read “{name}”, whose pages are pictures: {why.rstrip('.')}."
+
+
 WORKER_STOPPED = "Engine stopped"
 MACHINE = "this Mac" if sys.platform == "darwin" else "this computer"
 MODEL_NAMES = {"starter": "the starter model"}

@@ -18,15 +18,13 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from msgspec import Struct
 
 from core.documents.page_images import SIDE_PX
-from core.documents.strings import page_image
+from core.documents.strings import PAGE_MARK, page_image
 from core.events import Attachment, Image, Message
 
 MOST_PAGES = 8
 # Width and height of the largest image of a page.
 LARGEST_PX = (SIDE_PX, SIDE_PX)
 
-# As `core.documents.strings.scanned_page` and `unreadable_page` write it.
-_MARK = re.compile(r"\[page ([\d,]+) (?:has no|cannot be read as) text[^][\n]{0,40}\]")
 _PIECE_CHARACTERS = 800
 # Pieces before and after a run of pages without text that are compared.
 _REACH = 4
@@ -135,7 +133,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
     """The numbers of pages with a mark, and the text around these in pieces, each with 0."""
     end = 0
     reach = _REACH * _PIECE_CHARACTERS
-    marks = list(_MARK.finditer(text))
+    marks = list(PAGE_MARK.finditer(text))
     for mark in marks:
         between = text[end : mark.start()]
         if len(between) > 2 * reach or (end == 0 and len(between) > reach):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from core.documents.limits import Kind
@@ -221,6 +222,10 @@ def hidden_sheet(name: str) -> str:
 
 def hidden(part: str) -> str:
     return f"[left out: {part}, which the file hides]"
+
+
+# As the next two write it.
+PAGE_MARK = re.compile(r"\[page ([\d,]+) (?:has no|cannot be read as) text[^][\n]{0,40}\]")
 
 
 def scanned_page(number: int, *, has_text: bool) -> str:

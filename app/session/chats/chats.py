@@ -8,7 +8,7 @@ from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -22,6 +22,7 @@ from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, merged
 from app.session.chats.presets import Override, Preset
 from app.session.chats.projects import Project, Projects
 from core.errors import RequestError
+from core.events import Attachment
 
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 COPIED_NOTE = "The chat was copied before this answer was finished."
@@ -165,11 +166,11 @@ class Chats:
             if (name, overrides) != before:
                 self.keep(replace(unused, preset=name, overrides=overrides))
 
-    def remove_from_drafts(self, project_id: str, texts: Container[str]) -> None:
-        """Remove the documents with these texts from the unused chat of a project, which is not open."""
+    def remove_from_drafts(self, project_id: str, is_removed: Callable[[Attachment], bool]) -> None:
+        """Remove documents from the unused chat of a project, which is not open."""
         project = self.projects.find(project_id)
         for chat in self._unused(project) if project else ():
-            kept = tuple(each for each in chat.draft.attachments if each.text not in texts)
+            kept = tuple(each for each in chat.draft.attachments if not is_removed(each))
             if chat.id != self._open_id and kept != chat.draft.attachments:
                 self.keep(chat.with_draft(replace(chat.draft, attachments=kept)))
 

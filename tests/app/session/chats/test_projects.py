@@ -130,10 +130,10 @@ def test_a_document_taken_from_a_project_leaves_its_unused_chat_unless_that_is_o
     unused = chats.start(project.id)
     both = (Attachment("a", "alpha"), Attachment("b", "beta"))
     chats.keep(unused.with_draft(replace(unused.draft, attachments=both)))
-    chats.remove_from_drafts(project.id, {"beta"})
+    chats.remove_from_drafts(project.id, lambda each: each.text == "beta")
     assert chats.open.draft.attachments == both
     chats.start()
-    chats.remove_from_drafts(project.id, {"beta"})
+    chats.remove_from_drafts(project.id, lambda each: each.text == "beta")
     assert chats.get(unused.id).draft.attachments == both[:1]
 
 
