@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QWidget
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip, FileChip, RemovableChip, estimated_tokens
@@ -28,9 +27,9 @@ from app.chat.file_reader import (
     Source,
 )
 from app.chat.image_chip import ImageChip, ImageRows, picture
-from app.controls.scroll_bar import lay_bars_over
+from app.controls.scroll_bar import ScrollRow
 from app.session.images import ImageArchive
-from app.theme.measures import STRETCH, row_of, set_fixed_height
+from app.theme.measures import set_fixed_height
 from core.documents.reading import is_image, quick_document, shown_name
 from core.documents.text import Guess
 from core.errors import RequestError
@@ -40,7 +39,7 @@ _GAP_PX = 8
 _HEIGHT_PX = 51  # of a chip, and the scroll bar below
 
 
-class ChipRow(QScrollArea):
+class ChipRow(ScrollRow):
     """Scrolls sideways. Hidden while empty. A file's chip is replaced by that of its document or image.
 
     `cancel` is set by the owner of the readings and called when the chip of a file is removed; `open` when a
@@ -52,7 +51,7 @@ class ChipRow(QScrollArea):
 
     def __init__(self, removed: Callable[[Attachment], object], parent: QWidget | None = None) -> None:
         """`removed` gets a document that the person removed, shortened or had read again."""
-        super().__init__(parent)
+        super().__init__(_GAP_PX, parent)
         self._removed = removed
         self.cancel: Callable[[Reading], object] = lambda reading: None
         self.open: Callable[[AttachmentChip], object] = lambda chip: None
@@ -60,22 +59,7 @@ class ChipRow(QScrollArea):
         self.archive: ImageArchive | None = None
         self._all: list[RemovableChip] = []
         self._files: dict[Reading, FileChip] = {}
-        self._page = page = QWidget()
-        self._row = row_of(STRETCH, gap=_GAP_PX, parent=page)
-        self._row.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setWidgetResizable(True)
-        self.setWidget(page)
-        for ground in (self.viewport(), page):
-            ground.setAutoFillBackground(False)
-        lay_bars_over(self)
         set_fixed_height(self, _HEIGHT_PX)
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._follow)
         self.hide()
 
     @property
@@ -107,6 +91,11 @@ class ChipRow(QScrollArea):
         """The files, folders and pasted images that are being read, or were refused as images."""
         refused = (chip.refused[0] for chip in self.refused if chip.refused)
         return (*(reading.source for reading in self._files), *refused)
+
+    @property
+    def pasted(self) -> tuple[Reading, ...]:
+        """The readings of pasted images, which no file has."""
+        return tuple(reading for reading in self._files if isinstance(reading.source, PastedImage))
 
     @property
     def files(self) -> tuple[FileChip, ...]:
@@ -159,9 +148,9 @@ class ChipRow(QScrollArea):
         if to == at:
             return
         self._all.insert(to, self._all.pop(at))
-        self._row.removeWidget(chip)
-        self._row.insertWidget(to, chip)
-        self._row.activate()
+        self.row.removeWidget(chip)
+        self.insert(to, chip)
+        self.row.activate()
         self._order_tabs()
         self.ensureWidgetVisible(chip)
         self._changed()
@@ -258,10 +247,10 @@ class ChipRow(QScrollArea):
 
     def _insert(self, at: int, chip: RemovableChip) -> None:
         self._all.insert(at, chip)
-        self._row.insertWidget(at, chip)
+        self.insert(at, chip)
         if chip is self._all[-1]:
             chip.show()
-            self._page.adjustSize()  # now, so that it can be scrolled to
+            self.page.adjustSize()  # now, so that it can be scrolled to
             self.ensureWidgetVisible(chip)
 
     def _discard(self, chip: RemovableChip) -> None:
@@ -276,14 +265,6 @@ class ChipRow(QScrollArea):
     def _changed(self) -> None:
         self.setVisible(bool(self._all))
         self.changed.emit()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        self.horizontalScrollBar().event(event)  # scrolls sideways by any wheel
-
-    def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
-        """Scroll to a chip that gets the focus."""
-        if now is not None and self.isAncestorOf(now):
-            self.ensureWidgetVisible(now)
 
 
 # The window may block for this long to read small files.

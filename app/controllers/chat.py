@@ -91,6 +91,10 @@ class ChatController(QObject):
         self.show()
         return branched
 
+    async def keep_pasted(self) -> None:
+        """Keep pasted images that are being read; before `leave`."""
+        await self._page.keep_pasted()
+
     def leave(self) -> None:
         """Save the draft and which chat is open, when the window closes."""
         self._page.keep_draft()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import strings as chat_strings
-from app.chat.file_reader import Source
+from app.chat.file_reader import PastedImage, Source
 from app.chat.reading_map import passages_of
 from app.controllers import strings
 from app.controllers.app import App
 from app.controllers.live import LiveAnswer
+from app.controllers.transfer import on_thread
 from app.panels import strings as panels_strings
 from app.session.chats.conversation import (
     NOTHING_WRITTEN,
@@ -22,8 +28,14 @@ from app.session.chats.conversation import (
     uncounted,
 )
 from app.session.context import held
+from app.session.images import ImageArchive, Stoppable
+from core.errors import RequestError, reason_of
+from core.events import Image
+from core.system.reader_process import StoppedError
 
+_LOG = logging.getLogger("draftlight.window")
 _DRAFT_AFTER_MS = 500
+_KEPT_WITHIN_S = 10.0
 
 
 class ChatPage(QObject):
@@ -42,6 +54,7 @@ class ChatPage(QObject):
         self._composer = app.views.composer
         self._chats = app.chats
         self._meter = app.meter
+        self._images: ImageArchive = app.home.library.images
         self.edited = ""  # id of the turn whose message is edited in the composer; empty if none is
         self._unedited = NOTHING_WRITTEN  # that message, uncounted
         self._shown = ""  # id of the chat whose draft is in the composer
@@ -111,6 +124,38 @@ class ChatPage(QObject):
         """Files that are being read are read again when the draft is back."""
         if sources := self._composer.chips.sources:
             self._files[self._shown] = (*self._files.get(self._shown, ()), *sources)
+
+    async def keep_pasted(self) -> None:
+        """Keep the pasted images that are being read in the drafts of their chats, before the window closes:
+        no file has them. Those that are not read within 10 s are lost.
+        """
+        ends_s, chips = time.monotonic() + _KEPT_WITHIN_S, self._composer.chips
+        for reading in chips.pasted:
+            assert isinstance(reading.source, PastedImage)
+            image = await self._kept(reading.source, ends_s)
+            if image is not None and reading in chips.pasted:
+                chips.cancel(reading)
+                chips.add_image(image, instead_of=reading)
+        for chat_id, sources in list(self._files.items()):
+            found = [await self._kept(each, ends_s) for each in sources if isinstance(each, PastedImage)]
+            if images := tuple(image for image in found if image):
+                with suppress(KeyError, RequestError):  # erased, or unreadable
+                    chat = self._chats.get(chat_id)
+                    draft = replace(chat.draft, images=(*chat.draft.images, *images))
+                    self._chats.keep(chat.with_draft(draft, chat.files))
+            self._files.pop(chat_id, None)  # files on the disk are named in the stored chat
+
+    async def _kept(self, pasted: PastedImage, ends_s: float) -> Image | None:
+        """A pasted image in the images' folder; None, and a line in the log, if it cannot be kept in time."""
+        begun: list[Stoppable] = []
+        keep = partial(self._images.keep, pasted.data, pasted.name, begun.append)
+        try:
+            return await asyncio.wait_for(on_thread(keep), max(0.0, ends_s - time.monotonic()))
+        except (RequestError, StoppedError, TimeoutError) as error:
+            _LOG.warning("%s was not kept when the window closed: %s", pasted.name, reason_of(error))
+            for reading in begun:
+                reading.stop()
+            return None
 
     def show(self) -> None:
         chat = self._chats.open

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from PySide6.QtCore import QObject
 
@@ -38,6 +39,9 @@ from core.system.reader_process import StoppedError
 # The longer side of images in HTML and PDF files; twice of what is shown.
 PICTURE_PX = 960
 _ENDINGS = {"json": "json", "markdown": "md", "html": "html", "pdf": "pdf"}
+
+
+_Result = TypeVar("_Result")
 
 
 class Transfer(QObject):
@@ -262,30 +266,25 @@ def show_written(notice: NoticeBar, text: str, path: Path, report: Callable[[Req
         if not show_in_folder(path):
             report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
 
-    notice.show_notice(text, strings.SHOW_IN_FOLDER, show)
+    notice.show_notice(text, strings.SHOW_IN_FOLDER, show, kind="done")
 
 
-async def on_thread(work: Callable[[], int]) -> int:
+async def on_thread(work: Callable[[], _Result]) -> _Result:
     """The result of `work`, run on a daemon thread: a hanging disk cannot keep the process alive."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[int] = loop.create_future()
+    done: asyncio.Future[_Result] = loop.create_future()
 
-    def settle(result: int, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
+    def settle(give: Callable[[], None]) -> None:
+        if not done.cancelled():
+            give()
 
     def run() -> None:
-        result, failed = 0, None
         try:
-            result = work()
+            give = partial(done.set_result, work())
         except BaseException as error:
-            failed = error
+            give = partial(done.set_exception, error)
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, result, failed)
+            loop.call_soon_threadsafe(settle, give)
 
     thread = threading.Thread(target=run, name="draftlight-export", daemon=True)
     thread.start()

@@ -1,18 +1,23 @@
-"""Scroll bars over the content, ScrollPage, a page with one, and DragScroll, scrolling during a selection."""
+"""Scroll bars over the content, pages and rows with one, and DragScroll, scrolling during a selection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
+    QApplication,
     QFrame,
     QGridLayout,
     QScrollArea,
     QScrollBar,
+    QSizePolicy,
     QWidget,
 )
+
+from app.theme.measures import STRETCH, row_of
 
 
 def lay_bars_over(area: QAbstractScrollArea) -> None:
@@ -52,6 +57,45 @@ class ScrollPage(QScrollArea):
         self.viewport().setAutoFillBackground(False)
         page.setAutoFillBackground(False)
         lay_bars_over(self)
+
+
+class ScrollRow(QScrollArea):
+    """Widgets in a row that scrolls sideways, also by the wheel and to the one that gets the focus."""
+
+    def __init__(self, gap_px: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.page = page = QWidget()
+        self.row = row_of(STRETCH, gap=gap_px, parent=page)
+        self.row.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setWidgetResizable(True)
+        self.setWidget(page)
+        for ground in (self.viewport(), page):
+            ground.setAutoFillBackground(False)
+        lay_bars_over(self)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._follow)
+
+    def insert(self, at: int, widget: QWidget) -> None:
+        self.row.insertWidget(at, widget)
+
+    def clear(self) -> None:
+        """Remove and delete all widgets."""
+        while self.row.count() > 1 and (item := self.row.takeAt(0)):
+            if widget := item.widget():
+                widget.hide()
+                widget.deleteLater()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self.horizontalScrollBar().event(event)  # scrolls sideways by any wheel
+
+    def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
+        if now is not None and self.isAncestorOf(now):
+            self.ensureWidgetVisible(now)
 
 
 _EVERY_MS = 30

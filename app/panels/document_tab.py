@@ -24,6 +24,7 @@ from app.panels.document_marks import DocumentMarks
 from app.panels.document_text import NO_MATCHES, Matches, matches_among
 from app.panels.document_view import DocumentView
 from app.panels.formatted_view import MOST_CHARACTERS, FormattedView, is_markdown
+from app.panels.page_strip import PageStrip
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import Document
 from app.theme.measures import (
@@ -127,6 +128,7 @@ class DocumentTab(QWidget):
     document_chosen = Signal(int)  # source
     similar_wanted = Signal(object, str)  # Attachment, words
     keep_requested = Signal(object)  # Attachment to add to the library
+    page_opened = Signal(object, int)  # images of pages, and the index of the clicked one
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -138,6 +140,7 @@ class DocumentTab(QWidget):
         self.text_view, self.formatted_view = DocumentView(marks), FormattedView(marks)
         self.view: DocumentView | FormattedView = self.text_view
         self.gutter = DocumentGutter()
+        self.pages = PageStrip(self.page_opened.emit)
         self.finder = DocumentFinder(self.text_view, self._want_similar)
         self.name_label = TextLabel("", 13, 18, "text", weight=600)
         self.note_label = TextLabel("", 11, 15, "text2", tabular=True)
@@ -283,6 +286,7 @@ class DocumentTab(QWidget):
     def _show(self) -> None:
         document = self.shown
         self._pages.setCurrentIndex(0 if document is None else 1)
+        self.pages.show_document(document)
         if document is None:
             return
         self.name_label.setText(document.attachment.name)
@@ -411,7 +415,7 @@ class DocumentTab(QWidget):
         self._views.addWidget(self.formatted_view)
         text = row_of(self.gutter, (self._views, 1))
         page = QWidget()
-        column_of(head, (text, 1), parent=page)
+        column_of(head, self.pages, (text, 1), parent=page)
         empty = QWidget()
         hint = QVBoxLayout(empty)
         set_margins(hint, 32, 40, 32, 0)

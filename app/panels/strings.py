@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from core.documents import strings as document_strings
 from core.events import ModelInfo
 from core.prefill.forecast import ReadingForecast, duration
 
@@ -101,6 +104,24 @@ DOCUMENT_NOTE = "{size} · {kept:,} of {passages:,} passages kept"
 NOTHING_READ = "{size} · nothing of it was read"
 EARLIER_ANSWER = "{note} · for an earlier answer"
 NO_DOCUMENT = "No document in this chat yet. Paste or drop one into the message to see it here."
+NO_PAGE_SEEN = "Its page without text was not read as an image."
+
+
+def pages_seen(numbers: Sequence[int], count: int) -> str:
+    """`numbers` of the `count` pages without text were read as images."""
+    if not numbers:
+        return (
+            NO_PAGE_SEEN if count == 1 else f"None of its {count:,} pages without text was read as an image."
+        )
+    words = document_strings.pages(numbers)
+    some = f", of {count:,} without text" if len(numbers) < count else ""
+    return f"{words[0].upper()}{words[1:]} read as {'an image' if len(numbers) == 1 else 'images'}{some}"
+
+
+def page_caption(number: int) -> str:
+    return f"Page {number:,}"
+
+
 PASSAGE_OF = "Kept passage {number} of {count}: {text}"
 
 # ---- inspector

@@ -33,7 +33,7 @@ from app.session.chats.parts import Part, generations, parts_of, words_of
 from app.session.chats.presets import Override
 from app.session.tools.calls import CallRecord, ChosenTool
 from core.answer_format import AnswerFormat
-from core.events import TYPED, Attachment, Finished, Message, Passage, ReadingMap, Token
+from core.events import TYPED, Attachment, Finished, Image, Message, Passage, ReadingMap, Token
 from core.settings import Settings
 
 # `imported` answers are text only: their one token, `TYPED`, is the whole text. `edited` ones were changed by
@@ -753,7 +753,8 @@ def _join(first: Message, second: Message) -> Message:
 class Document(Struct, frozen=True):
     """An attachment of a chat, or a long result of a tool. `index` is its number in its turn, `source` over
     all messages, from 0, as the worker counts: each request has all questions and results of the chat.
-    `reading` is its reading map, None if all of it was read.
+    `reading` is its reading map, None if all of it was read. `images` are its pages without text that the
+    model got as images, in their order.
 
     A map without a passage of this document means that none of it was read. `answered_by` is the turn for
     whose answer the map was made; it includes what earlier answers read.
@@ -765,13 +766,17 @@ class Document(Struct, frozen=True):
     attachment: Attachment
     reading: ReadingMap | None = None
     answered_by: str = ""
+    images: tuple[Image, ...] = ()
 
 
 def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
     """Returns the documents in order, as read for the answer of the turn `upto` (empty: the last)."""
     newest: dict[int, tuple[str, ReadingMap]] = {}
+    pages: dict[str, dict[int, Image]] = {}  # by the hash of the file and the number
     sources = 0
     for turn in chat.upto(upto) if upto else chat.turns:
+        for image in turn.user.images:
+            pages.setdefault(image.scan, {})[image.page] = image
         own = range(sources, sources + len(turn.documents))
         sources = own.stop
         if turn.answer.reading is not None:
@@ -785,5 +790,7 @@ def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
         for index, attachment in enumerate(turn.documents):
             source = len(found)
             answered_by, reading = newest.get(source, ("", None))
-            found.append(Document(turn.id, index, source, attachment, reading, answered_by))
+            seen = pages.get(attachment.scans.hash, {}) if attachment.scans else {}
+            images = tuple(seen[number] for number in sorted(seen))
+            found.append(Document(turn.id, index, source, attachment, reading, answered_by, images))
     return tuple(found)
