@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import (
     QContextMenuEvent,
     QImage,
@@ -55,20 +55,43 @@ def decoded(png: bytes) -> QImage:
     return QImage.fromData(png, "PNG")  # type: ignore[arg-type]  # PySide takes no bytes, as it declares
 
 
-def picture(image: Image, archive: ImageSource | None) -> QPixmap | None:
-    """The thumbnail, which the process that reads images has made; None if the image is missing."""
+def picture(image: Image, archive: ImageSource | None, size: QSize | None = None) -> QPixmap | None:
+    """The thumbnail, which the process that reads images has made; None if the image is missing.
+
+    With `size`, as much of it as fills so many pixels.
+    """
     if archive is None or not archive.is_kept(image.hash):
         return None
-    key, found = f"draftlight-image:{image.hash}", QPixmap()
-    if QPixmapCache.find(key, found):
+    if found := made_picture(image, size):
         return found
     thumbnail = archive.thumbnail(image.hash)
     read = decoded(thumbnail) if thumbnail else QImage()
     if read.isNull():
         return None
+    if size is not None:
+        smooth = Qt.TransformationMode.SmoothTransformation
+        part = _part(read.size(), QSizeF(size)).toAlignedRect().intersected(read.rect())
+        read = read.copy(part).scaled(size, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
     found = QPixmap.fromImage(read)
-    QPixmapCache.insert(key, found)
+    QPixmapCache.insert(_key(image, size), found)
     return found
+
+
+def made_picture(image: Image, size: QSize | None) -> QPixmap | None:
+    """What `picture` returned before, if it is still in memory."""
+    found = QPixmap()
+    return found if QPixmapCache.find(_key(image, size), found) else None
+
+
+def _key(image: Image, size: QSize | None) -> str:
+    return f"draftlight-image:{image.hash}:{(size.width(), size.height()) if size else ''}"
+
+
+def _part(size: QSize, area: QSizeF) -> QRectF:
+    """The middle of a picture of `size`, as large as possible in the shape of `area`."""
+    scale = max(area.width() / size.width(), area.height() / size.height())
+    width, height = area.width() / scale, area.height() / scale
+    return QRectF((size.width() - width) / 2, (size.height() - height) / 2, width, height)
 
 
 def draw_picture(
@@ -81,10 +104,7 @@ def draw_picture(
         left, top = area.center().x() - _ICON_PX / 2, area.center().y() - _ICON_PX / 2
         painter.drawPixmap(QRectF(left, top, _ICON_PX, _ICON_PX), icon, QRectF(icon.rect()))
         return
-    size = shown.size()
-    scale = max(area.width() / size.width(), area.height() / size.height())
-    width, height = area.width() / scale, area.height() / scale
-    part = QRectF((size.width() - width) / 2, (size.height() - height) / 2, width, height)
+    part = _part(shown.size(), area.size())
     outline = QPainterPath()
     outline.addRoundedRect(area, radius_px, radius_px)
     painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
 
-from PySide6.QtCore import QMimeData, QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QMimeData, QObject, QSize, QTimer, QUrl, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPixmap
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from app.chat import strings
-from app.chat.image_chip import decoded, picture
+from app.chat.image_chip import decoded, made_picture, picture
 from app.controls.sheets import first_folder, save_file
 from app.richtext.canvas_menu import text_data
 from app.session.images import ImageSource
@@ -35,6 +36,7 @@ _LOG = logging.getLogger("draftlight.window")
 _DRAGGED_MS = 60_000
 
 Got = Callable[[QImage], object]
+Refused = Callable[[RequestError], object]
 
 
 class ImageFiles(QObject):
@@ -46,7 +48,10 @@ class ImageFiles(QObject):
     def __init__(self, archive: ImageSource, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.archive = archive
-        self._waiting: dict[ImageReading, tuple[threading.Thread, Got]] = {}
+        self._waiting: dict[ImageReading, tuple[threading.Thread, Got, Refused]] = {}
+        self._wanted: dict[QWidget, tuple[Image, QSize, Callable[[QPixmap | None], object]]] = {}
+        self._decode_timer = QTimer(self, interval=0)
+        self._decode_timer.timeout.connect(self._decode_next)
         self._dragged: list[Path] = []
         self._drag_timer = QTimer(self, interval=_DRAGGED_MS, singleShot=True)
         self._drag_timer.timeout.connect(self._remove_dragged)
@@ -56,8 +61,33 @@ class ImageFiles(QObject):
         """The thumbnail; None if the image is missing."""
         return picture(image, self.archive)
 
-    def preview(self, image: Image, got: Got) -> ImageReading:
-        """Have the image read; `got` gets it on this thread, unless that fails or is stopped by `stop`."""
+    def picture_for(
+        self, owner: QWidget, image: Image, size: QSize, got: Callable[[QPixmap | None], object]
+    ) -> None:
+        """`got` gets what fills `size` pixels of `owner`, None if the image is missing.
+
+        At once if it was made before. Otherwise one is decoded in each turn of the event loop, first those of
+        owners that are in view, so that no frame waits for several. An owner wants one picture at a time.
+        """
+        self._wanted.pop(owner, None)
+        if found := made_picture(image, size):
+            got(found)
+            return
+        self._wanted[owner] = image, size, got
+        self._decode_timer.start()
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether pictures are wanted that are not decoded yet."""
+        return bool(self._wanted)
+
+    def preview(
+        self, image: Image, got: Got, refused: Callable[[RequestError], object] | None = None
+    ) -> ImageReading:
+        """Have the image read; `got` gets it on this thread, unless that fails or is stopped by `stop`.
+
+        `refused` gets the error in place of the signal `failed`.
+        """
         reading = ImageReading(self.archive.path(image.hash), name=image.name)
 
         def read() -> None:
@@ -76,15 +106,15 @@ class ImageFiles(QObject):
                 self._read.emit(reading, result)
 
         thread = threading.Thread(target=read, name="read an image", daemon=True)
-        self._waiting[reading] = thread, got
+        self._waiting[reading] = thread, got, refused or self.failed.emit
         thread.start()
         return reading
 
     def stop(self, reading: ImageReading) -> None:
         """Stop a reading; what it got is dropped."""
         if reading in self._waiting:
-            thread, _ = self._waiting[reading]
-            self._waiting[reading] = thread, lambda image: None
+            thread = self._waiting[reading][0]
+            self._waiting[reading] = thread, lambda image: None, lambda error: None
             reading.stop()
 
     def copy(self, image: Image) -> None:
@@ -130,7 +160,9 @@ class ImageFiles(QObject):
 
     def close(self) -> None:
         """Stop all readings, wait for them, and remove the copies."""
-        for reading, (thread, _) in list(self._waiting.items()):
+        self._decode_timer.stop()
+        self._wanted.clear()
+        for reading, (thread, *_) in list(self._waiting.items()):
             reading.stop()
             thread.join()
         self._waiting.clear()
@@ -142,9 +174,20 @@ class ImageFiles(QObject):
         if waiting is None:
             return
         if isinstance(result, RequestError):
-            self.failed.emit(result)
+            waiting[2](result)
         elif isinstance(result, QImage) and not result.isNull():
             waiting[1](result)
+
+    def _decode_next(self) -> None:
+        """Decode one picture: of an owner in view, or the one that was wanted first."""
+        for owner in [each for each in self._wanted if not isValid(each)]:
+            del self._wanted[owner]
+        if not self._wanted:
+            self._decode_timer.stop()
+            return
+        seen = (each for each in self._wanted if not each.visibleRegion().isEmpty())
+        image, size, got = self._wanted.pop(next(seen, next(iter(self._wanted))))
+        got(picture(image, self.archive, size))
 
     def _remove_dragged(self) -> None:
         for folder in self._dragged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QContextMenuEvent,
     QDrag,
@@ -15,14 +15,16 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
+    QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
 from app.chat.image_chip import draw_picture
 from app.chat.image_files import ImageFiles
 from app.controls.buttons import pressed_by
-from app.controls.shapes import draw_ring, in_own_direction
+from app.controls.keys import DragStart
+from app.controls.shapes import draw_box, draw_ring, in_own_direction
 from app.richtext.canvas_menu import add_command, pop_up
 from app.theme.fonts import ui_font
 from app.theme.theme import color, theme
@@ -50,23 +52,16 @@ class ImageTile(QAbstractButton):
         super().__init__(parent)
         self.image = image
         self._files = files
-        self._shown: QPixmap | None = files.picture(image) if files else None
+        self.shown: QPixmap | None = None  # at the tile's size; None until it is decoded, or missing
+        self.is_missing = not (files and files.archive.is_kept(image.hash))
         self.is_found = self._is_current = False  # the searched words are in its name
-        self._pressed_at: QPointF | None = None
+        self._drag = DragStart()
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        name = strings.image_name(number, count, image.name)
-        says = strings.IMAGE_MISSING if self.is_missing else strings.pixels(image.width, image.height)
-        self.setAccessibleName(name)
-        self.setAccessibleDescription(says)
-        self.setToolTip(in_own_direction(f"{image.name}\n{says}"))
+        self.setAccessibleName(strings.image_name(number, count, image.name))
+        self._describe()
         self.clicked.connect(lambda: open())
         theme.changed.connect(self.update)
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether there is nothing to show."""
-        return self._shown is None
 
     def show_found(self, found: bool, current: bool) -> None:
         """Show that the searched words are in the image's name."""
@@ -95,22 +90,48 @@ class ImageTile(QAbstractButton):
             super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._pressed_at = event.position()
+        self._drag.press(event)
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        start = self._pressed_at
-        far = start and (event.position() - start).manhattanLength() >= QApplication.startDragDistance()
-        if far and event.buttons() & Qt.MouseButton.LeftButton and not self.is_missing:
-            self._pressed_at = None
+        if not self.is_missing and self._drag.begins(event):
             self.setDown(False)
-            drag_out(self, self._files, self.image, self._shown)
+            drag_out(self, self._files, self.image, self.shown)
         else:
             super().mouseMoveEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._want()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._want()
+        return bool(super().event(event))
+
+    def _want(self) -> None:
+        """Have the picture decoded at this size. The last one is shown until then."""
+        if self._files and not self.is_missing:
+            size = (QSizeF(self.size()) * self.devicePixelRatioF()).toSize()
+            self._files.picture_for(self, self.image, size, self._show)
+
+    def _show(self, shown: QPixmap | None) -> None:
+        self.shown, self.is_missing = shown, shown is None
+        self._describe()
+        self.update()
+
+    def _describe(self) -> None:
+        image = self.image
+        says = strings.IMAGE_MISSING if self.is_missing else strings.pixels(image.width, image.height)
+        self.setAccessibleDescription(says)
+        self.setToolTip(in_own_direction(f"{image.name}\n{says}"))
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, area = painter_on(self), area_of(self)
-        draw_picture(painter, area, self._shown, ratio_of(self), _RADIUS_PX)
+        if self.shown is None and not self.is_missing:
+            draw_box(painter, area, _RADIUS_PX, color("fill2"), color("hair"))
+        else:
+            draw_picture(painter, area, self.shown, ratio_of(self), _RADIUS_PX)
         if self.is_missing and area.width() > 2 * _WORDS_PX:
             words = area.adjusted(8, area.height() / 2 + _WORDS_PX / 2, -8, 0)
             painter.setFont(ui_font(10.5))

@@ -17,7 +17,7 @@ from app.chat.sources import Source
 from app.session.chats.answers import Edit
 from app.session.origins import ChatSource
 from app.session.tools.calls import ChosenTool, Scope
-from core.events import Message, Passage
+from core.events import Image, Message, Passage
 from core.origins import Place
 
 
@@ -169,9 +169,9 @@ class OpenAttachment(Intent, frozen=True):
 
 
 class OpenImage(Intent, frozen=True):
-    """Show image `index` of the message of `turn_id`, empty for the draft, and the others of that message."""
+    """Show image `index` of the `images` of a message."""
 
-    turn_id: str
+    images: tuple[Image, ...]
     index: int
 
 

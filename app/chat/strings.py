@@ -373,6 +373,10 @@ def image_rows(rows: int, width: int, height: int) -> str:
     return f"about {tokens(rows)}, scaled to {width:,} × {height:,}"
 
 
+def only_thumbnail(why: str) -> str:
+    return f"Enlarged thumbnail. {why}"
+
+
 def image_name(number: int, count: int, name: str) -> str:
     """For assistive technology."""
     return f"Image {number} of {count}, {name}" if count > 1 else f"Image, {name}"

@@ -232,10 +232,7 @@ class UserMessage(QWidget):
         self.edit_button.setVisible(bool(message.content or message.images))
 
     def offer_copy_only(self) -> None:
-        """Offer Copy only, for messages of API clients, whose images are only shown."""
-        for tile in self.tiles:
-            tile.setEnabled(False)
-            tile.unsetCursor()
+        """Offer Copy only, for messages of API clients and of a race; their images open."""
         self.edit_button.hide()
         self.delete_button.hide()
         self.body.can_delete = False
@@ -412,7 +409,7 @@ class UserMessage(QWidget):
             self._act(OpenPassage(passage))
 
     def _open_image(self, index: int) -> None:
-        self._act(OpenImage(self._entry.turn_id, index))
+        self._act(OpenImage(self._message.images, index))
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)

@@ -201,7 +201,7 @@ class ScannedPages(QObject):
         self._drawing, self._tried = None, drawing
         self._clear_notice()
         if drawing.problems:
-            self._app.views.notice_bar.show_notice(" ".join(drawing.problems))
+            self._app.views.notice_bar.show_notice(" ".join(drawing.problems), kind="warning")
         for after in drawing.after:
             after(True)
 

@@ -104,6 +104,8 @@ class WindowController(QObject):
         self.racing = RaceController(app, race_page, self)
         self.models = ModelsController(app, self)
         self.images = ImagesController(app, page, self.models, self)
+        for side in (race_page.plain, race_page.drafted):
+            self.images.show_in(side.transcript)
         self.sharing = WorkerSharing(app, lambda: self._server_settings.learn, self)
         self.server = ServerController(
             self.sharing, Key(self.home.folder), self._served_base, self.models.installed, self

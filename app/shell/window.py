@@ -21,6 +21,7 @@ from app.chat.bars import Banner, EditingBar, NoticeBar, QueueList
 from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
+from app.chat.image_files import ImageFiles
 from app.chat.intents import Escape, Intent
 from app.chat.pasteboard import is_image
 from app.chat.tokens import Legend
@@ -143,7 +144,7 @@ class MainWindow(QMainWindow):
             ("settings", self._make_settings),
             ("help", self._make_help),
             ("tools", self._make_tools),
-            ("images", lambda: ImageViewer(self.controller.images.files)),
+            ("images", ImageViewer),
             ("tables", self._make_tables),
         ):
             self.windows.add(name, make)
@@ -186,6 +187,7 @@ class MainWindow(QMainWindow):
     async def _ask_to_close(self) -> None:
         """Close, unless changes are not saved and the person cancels."""
         try:
+            await self.controller.chat.keep_pasted()
             self.controller.chat.leave()
             saving = self.controller.chat.saving
             if self._asks and not await saving.all_kept() and self._asks:
@@ -359,7 +361,8 @@ class MainWindow(QMainWindow):
 
         window = ServerWindow()
         controller = self.controller
-        page = ServerPage(window, controller.sharing, controller.server)
+        page = ServerPage(window, controller.sharing, controller.server, self._show_images)
+        page.files.failed.connect(lambda error: controller.trouble.show_request_error(error, "server"))
         controller.link_changed.connect(page.follow)
         window.transcript.set_token_colors(self.app_settings.now.look.token_colors)
         self.app_settings.changed.connect(
@@ -473,10 +476,10 @@ class MainWindow(QMainWindow):
         self.controller.images.viewer_requested.connect(self._show_images)
         self.columns.arranged.connect(self._show_arrangement)
 
-    def _show_images(self, images: Sequence[Image], index: int) -> None:
+    def _show_images(self, images: Sequence[Image], index: int, files: ImageFiles) -> None:
         viewer = self.windows.show("images")
         assert isinstance(viewer, ImageViewer)
-        viewer.show_images(images, index)
+        viewer.show_images(images, index, files)
 
     def _on_settings(self, settings: WindowSettings) -> None:
         self.controller.server.apply(settings.server)

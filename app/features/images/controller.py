@@ -6,13 +6,14 @@ the draft's images say so and offer models that see, and a notice says what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.composer_tools import NoticeAction
 from app.chat.image_files import ImageFiles
 from app.chat.intents import Intent, OpenImage, OpenResultImage
+from app.chat.transcript import Transcript
 from app.controllers.app import App
 from app.controllers.page import ChatPage
 from app.features.images import strings
@@ -29,7 +30,7 @@ _OFFERED = 2
 class ImagesController(QObject):
     """`files` are those of all images. Call `close` at the end."""
 
-    viewer_requested = Signal(object, int)  # the images of a message, and the number of the one to show
+    viewer_requested = Signal(object, int, object)  # images of a message, the index of one, and their files
 
     def __init__(
         self, app: App, page: ChatPage, models: ModelsController, parent: QObject | None = None
@@ -41,13 +42,19 @@ class ImagesController(QObject):
         archive = app.home.library.images
         self.files = ImageFiles(archive, self)
         app.views.composer.chips.archive = archive
-        app.views.transcript.images = self.files
         self.files.failed.connect(lambda error: app.trouble.show_request_error(error, "attach"))
-        for view in (app.views.composer, app.views.transcript):
-            view.intent.connect(self._on_intent)
+        app.views.composer.intent.connect(self._on_intent)
+        self.show_in(app.views.transcript)
+        app.views.document.pages.files = self.files
+        app.views.document.page_opened.connect(self._open)
         app.views.composer.chips.changed.connect(self.refresh)
         models.changed.connect(self.refresh)
         page.chat_shown.connect(self.refresh)
+
+    def show_in(self, transcript: Transcript) -> None:
+        """Show images of chats in a transcript, and open those that are clicked."""
+        transcript.images = self.files
+        transcript.intent.connect(self._on_intent)
 
     def refresh(self) -> None:
         """Show what the loaded model does not see."""
@@ -105,25 +112,20 @@ class ImagesController(QObject):
         if said != self._said:
             self._said = said
             if said[1]:
-                notice.show_notice(strings.left_out(info.name, count))
+                notice.show_notice(strings.left_out(info.name, count), kind="warning")
 
     def _on_intent(self, intent: Intent) -> None:
         if isinstance(intent, OpenImage):
-            images = self._images_of(intent.turn_id)
+            self._open(intent.images, intent.index)
         elif isinstance(intent, OpenResultImage):
             images = self._images_of_call(intent.turn_id, intent.call_id)
-        else:
-            return
-        if intent.index < len(images):
-            self.viewer_requested.emit(images, intent.index)
+            if intent.index < len(images):
+                self._open(images, intent.index)
 
     def _images_of_call(self, turn_id: str, call_id: str) -> tuple[Image, ...]:
         chat = self._app.chats.open
         calls = chat.turn(turn_id).answer.calls if chat.has(turn_id) else ()
         return next((call.images for call in calls if call.id == call_id), ())
 
-    def _images_of(self, turn_id: str) -> tuple[Image, ...]:
-        if not turn_id:
-            return self._app.views.composer.images
-        chat = self._app.chats.open
-        return chat.turn(turn_id).user.images if chat.has(turn_id) else ()
+    def _open(self, images: Sequence[Image], index: int) -> None:
+        self.viewer_requested.emit(images, index, self.files)

@@ -23,7 +23,6 @@ from PySide6.QtGui import (
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
-    QApplication,
     QFrame,
     QGraphicsPixmapItem,
     QGraphicsScene,
@@ -35,11 +34,12 @@ from app.chat import strings
 from app.chat.image_files import ImageFiles
 from app.chat.image_tile import drag_out
 from app.controls.buttons import Button, IconButton, on_click
-from app.controls.keys import held
+from app.controls.keys import DragStart, held
 from app.features.side_window import SideWindow
 from app.theme.measures import column_of
 from app.theme.theme import color, theme
 from core.documents.client import ImageReading
+from core.errors import RequestError
 from core.events import Image
 
 _SIZE, _MINIMUM = QSize(900, 680), QSize(420, 320)
@@ -54,7 +54,7 @@ class PictureView(QGraphicsView):
     def __init__(self, drag: Callable[[], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._drag = drag
-        self._pressed_at: QPointF | None = None
+        self._drag_start = DragStart()
         self.fits = True
         self._scene = QGraphicsScene(self)
         self._item = QGraphicsPixmapItem()
@@ -123,14 +123,11 @@ class PictureView(QGraphicsView):
         event.ignore()  # all keys are the window's
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._pressed_at = event.position()
+        self._drag_start.press(event)
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        start = self._pressed_at
-        far = start and (event.position() - start).manhattanLength() >= QApplication.startDragDistance()
-        if self.fits and far and event.buttons() & Qt.MouseButton.LeftButton:
-            self._pressed_at = None
+        if self.fits and self._drag_start.begins(event):
             self._drag()
         else:
             super().mouseMoveEvent(event)
@@ -142,9 +139,9 @@ class PictureView(QGraphicsView):
 class ImageViewer(SideWindow):
     """`show_images` gives it the images of a message."""
 
-    def __init__(self, files: ImageFiles) -> None:
+    def __init__(self) -> None:
         super().__init__(strings.VIEWER_NAME, _SIZE, _MINIMUM)
-        self._files = files
+        self._files: ImageFiles | None = None
         self._images: tuple[Image, ...] = ()
         self.index = 0
         self._reading: ImageReading | None = None
@@ -178,9 +175,10 @@ class ImageViewer(SideWindow):
         """The image that is shown."""
         return self._images[self.index] if self._images else None
 
-    def show_images(self, images: Sequence[Image], index: int) -> None:
-        """Show image `index` of a message."""
-        self._images, self.index = tuple(images), index
+    def show_images(self, images: Sequence[Image], index: int, files: ImageFiles) -> None:
+        """Show image `index` of a message, whose images `files` has."""
+        self._stop()
+        self._files, self._images, self.index = files, tuple(images), index
         self._show()
 
     def step(self, by: int) -> None:
@@ -190,19 +188,19 @@ class ImageViewer(SideWindow):
             self._show()
 
     def _show(self) -> None:
-        image = self.image
-        if image is None:
+        image, files = self.image, self._files
+        if image is None or files is None:
             return
         self._stop()
         count, size = len(self._images), QSize(image.width, image.height)
-        shown = self._files.picture(image)
+        shown = files.picture(image)
         says = strings.pixels(image.width, image.height) if shown else strings.IMAGE_MISSING
         self.setWindowTitle(image.name)
         self.setAccessibleName(strings.image_name(self.index + 1, count, image.name))
         self.view.setAccessibleName(self.accessibleName())
         self.view.setAccessibleDescription(says)
         self.titles.name.setText(image.name)
-        self.titles.say(f"{self.index + 1} of {count} · {says}" if count > 1 else says)
+        self._say(says)
         for button in (self.previous_button, self.next_button):
             button.setVisible(count > 1)
         self.previous_button.setEnabled(self.index > 0)
@@ -212,29 +210,42 @@ class ImageViewer(SideWindow):
         self.view.fits, self.has_preview = True, False
         self.view.show_picture(shown, size)
         if shown is not None:
-            self._reading = self._files.preview(image, lambda found: self._take(image, found))
+            self._reading = files.preview(
+                image, lambda found: self._take(image, found), lambda error: self._refuse(image, error)
+            )
 
     def _take(self, image: Image, found: QImage) -> None:
         if image is self.image:
             self.has_preview = True
             self.view.show_picture(QPixmap.fromImage(found), QSize(image.width, image.height))
 
+    def _refuse(self, image: Image, error: RequestError) -> None:
+        """The image's file cannot be read: its thumbnail stays, and cannot be copied or saved."""
+        if image is self.image:
+            self._say(strings.only_thumbnail(error.message))
+            for button in (self.copy_button, self.save_button):
+                button.setEnabled(False)
+
+    def _say(self, says: str) -> None:
+        count = len(self._images)
+        self.titles.say(f"{self.index + 1} of {count} · {says}" if count > 1 else says)
+
     def _stop(self) -> None:
-        if self._reading is not None:
+        if self._reading is not None and self._files is not None:
             self._files.stop(self._reading)
             self._reading = None
 
     def _copy(self) -> None:
-        if image := self.image:
-            self._files.copy(image)
+        if self._files and self.image:
+            self._files.copy(self.image)
 
     def _save(self) -> None:
-        if image := self.image:
-            self._files.save_as(image, self)
+        if self._files and self.image:
+            self._files.save_as(self.image, self)
 
     def _drag_out(self) -> None:
-        if image := self.image:
-            drag_out(self, self._files, image, self._files.picture(image))
+        if self._files and self.image:
+            drag_out(self, self._files, self.image, self._files.picture(self.image))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, standard = event.key(), QKeySequence.StandardKey

@@ -14,6 +14,7 @@ from app.features.race import strings
 from app.features.race.page import RacePage
 from app.features.race.state import Race, Stage
 from app.session.chats.conversation import Conversation
+from app.session.status import why_unseen
 from app.session.turn import effects as fx
 from app.session.turn.intents import Stop
 from app.session.turn.link_state import Phase
@@ -75,7 +76,10 @@ class RaceController(QObject):
     def start(self) -> None:
         page = self._page
         message = page.prompt.message
-        if not self._ready or self.recording or not message.content:
+        if not self._ready or self.recording or not (message.content or message.images):
+            return
+        if why := why_unseen(self._app.link.info, message):
+            self._end(why)
             return
         settings = assign_all(
             self._views.inspector.settings,

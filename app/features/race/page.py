@@ -217,7 +217,8 @@ class RacePage(QWidget):
         self.done_button.set_kind("plain" if idle else "primary")
         self.stop_button.setEnabled(race.stage is not Stage.STOPPING)
         for button in (self.start_button, self.again_button):
-            button.setEnabled(not self._blocked and bool(self.prompt.message.content))
+            message = self.prompt.message
+            button.setEnabled(not self._blocked and bool(message.content or message.images))
             button.setToolTip(self._blocked)
         self.prompt.setEnabled(not race.recording)
 

@@ -6,7 +6,7 @@ thirty times, as in a chat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QObject, QTimer
@@ -14,6 +14,7 @@ from PySide6.QtGui import QGuiApplication
 
 from app.chat.entry import AnswerEntry, answer_entry
 from app.chat.image_files import ImageFiles
+from app.chat.intents import Intent, OpenImage
 from app.chat.reading_state import now_s
 from app.controllers.answering import TokenBatches
 from app.controls.buttons import on_click
@@ -29,6 +30,7 @@ from core.errors import RequestError
 from core.events import (
     Event,
     Finished,
+    Image,
     PrefillProgress,
     ReadingMap,
     Token,
@@ -41,10 +43,19 @@ _ROWS_EVERY_MS = 200
 
 
 class ServerPage(QObject):
-    """Lives as long as its window."""
+    """Lives as long as its window. `show_images` opens images of a message, one of them by its index, of
+    `files`, those of the opened request.
+    """
 
-    def __init__(self, window: ServerWindow, sharing: WorkerSharing, server: ServerController) -> None:
+    def __init__(
+        self,
+        window: ServerWindow,
+        sharing: WorkerSharing,
+        server: ServerController,
+        show_images: Callable[[Sequence[Image], int, ImageFiles], object],
+    ) -> None:
         super().__init__(window)
+        self._show_images = show_images
         self._window = window
         self._sharing = sharing
         self._requests = sharing.requests
@@ -57,9 +68,11 @@ class ServerPage(QObject):
         stop_listening = self._requests.listen(self)
         window.destroyed.connect(lambda: stop_listening())
         self._pictures = pictures = ServedPictures(self)
-        window.transcript.images = ImageFiles(pictures, self)
+        window.transcript.images = self.files = ImageFiles(pictures, self)
+        window.transcript.intent.connect(self._on_intent)
         pictures.changed.connect(self._show_again)
-        window.destroyed.connect(lambda: pictures.stop())
+        for end in (pictures.stop, self.files.close):
+            window.destroyed.connect(lambda _, end=end: end())
         window.list.row_selected.connect(lambda request: self._open(request))
         panel = window.panel
         on_click(
@@ -142,6 +155,10 @@ class ServerPage(QObject):
     def _clear(self) -> None:
         self._requests.clear()
         self._show_rows()
+
+    def _on_intent(self, intent: Intent) -> None:
+        if isinstance(intent, OpenImage):
+            self._show_images(intent.images, intent.index, self.files)
 
     def _show_again(self) -> None:
         """Show the opened request with the pictures that were made meanwhile."""

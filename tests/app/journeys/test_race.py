@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 
+from app.chat.image_tile import ImageTile
+from app.features.images.viewer import ImageViewer
 from app.features.race import strings
 from app.features.race.state import Stage
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import assign_all
 from core.worker.client import worker_command
+from tests.app.stage import Stage as Windows
 from tests.app.stage import asked, click, kill, press, ready, set_value, until
+from tests.core.seeing import image, write_seeing_model
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -109,8 +115,42 @@ async def test_a_race_is_recorded_compared_stopped_and_left_and_follows_the_chat
     assert page.start_button.isEnabled()
 
 
+async def test_a_race_about_an_image_shows_it_or_says_that_the_model_does_not_see(
+    stage: Windows, tmp_path: Path
+) -> None:
+    write_seeing_model(tmp_path / "eyes")
+    window = await stage.ready(command=worker_command(), model=str(tmp_path / "eyes"))
+    archive, page, racing = window.controller.home.library.images, window.race_page, window.controller.racing
+    one = archive.keep(Path(image(tmp_path, 3, 64, 48).path), "plan.png")
+    question = Message("user", "", images=(one,))
+    values = [("sampling.max_tokens", 12), ("sampling.temperature", 0.0)]
+    window.views.inspector.set_settings(assign_all(window.views.inspector.settings, values))
+    window.controller.asking.submit(question)
+    await ready(window)
+    racing.show()
+    assert page.start_button.isEnabled()
+    assert "plan.png" in page.prompt.context.text()
+    page.prompt.most_tokens.set_value(12)
+    await click(page.start_button)
+    await run(window, 60)
+    assert racing.race.messages[-1].images == (one,)
+    assert len(racing.race.plain.ids) == 12
+    assert racing.race.plain.ids == racing.race.drafted.ids
+    (tile, _) = page.findChildren(ImageTile)
+    await until(lambda: tile.shown is not None)
+    tile.click()
+    viewer = window.windows.find("images")
+    assert isinstance(viewer, ImageViewer)
+    assert viewer.image == one
+
+    window = await stage.ready()
+    window.race_page.prompt.show_message(question, 0)
+    window.controller.racing.start()
+    assert window.controller.racing.race.trouble.startswith("Fake 1M cannot see the image")
+
+
 @pytest.mark.sweep
-async def test_a_real_race(stage: Stage) -> None:
+async def test_a_real_race(stage: Windows) -> None:
     window = await stage.ready(command=worker_command())
     values = [("sampling.max_tokens", 32), ("gate.mode", "always")]
     window.views.inspector.set_settings(assign_all(window.views.inspector.settings, values))

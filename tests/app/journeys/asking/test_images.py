@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 
 from app.chat import strings
 from app.chat.image_chip import ImageChip
@@ -19,7 +20,19 @@ from app.features.images.viewer import ImageViewer
 from app.session.chats.conversation import Answer, Turn
 from app.shell.window import MainWindow
 from core.events import Generate, Image, Message, Token
-from tests.app.stage import Stage, asked, choose_in_sheet, click, drop, last, press, ready, sent, until
+from tests.app.stage import (
+    Stage,
+    asked,
+    choose_in_sheet,
+    click,
+    drop,
+    last,
+    outside_of_tasks,
+    press,
+    ready,
+    sent,
+    until,
+)
 
 EYES = "hub/eyes"
 
@@ -155,6 +168,7 @@ async def test_a_model_without_eyes_says_so_and_offers_one_that_sees(
     window.controller.models.load("starter")
     left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see."
     await until(lambda: notice.text == left_out)
+    assert notice.icon.name == "warn"
     await asked(window, "write 2 more")
     finished = last(window).finished
     assert finished
@@ -219,7 +233,8 @@ async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     composer, controller = window.views.composer, window.controller
     await until(lambda: names(window) == [["Image 1 of 2, receipt.png", "Image 2 of 2, map.png"], []])
     tiles = questions(window)[0].tiles
-    assert not any(tile.is_missing for tile in tiles)
+    await until(lambda: all(tile.shown for tile in tiles), what="the thumbnails are decoded")
+    assert [tile.shown.size() for tile in tiles] == [tile.size() for tile in tiles]
     finder = window.views.transcript.finder
     finder.open()
     finder.bar.field.setText("MAP.P")
@@ -277,6 +292,7 @@ async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     window = await stage.ready(model=EYES, folder=home)
     await until(lambda: bool(questions(window)))
     missing, there = questions(window)[0].tiles
+    await until(lambda: there.shown is not None)
     assert (missing.is_missing, there.is_missing) == (True, False)
     assert missing.accessibleDescription() == strings.IMAGE_MISSING
     assert not dragged.exists()
@@ -374,16 +390,74 @@ async def test_a_chat_of_many_images_opens_with_those_that_are_in_view(
     await until(lambda: bool(questions(window)))
     tiles = [tile for each in questions(window) for tile in each.tiles]
     assert tiles
-    assert not any(tile.is_missing for tile in tiles)
+    files = window.controller.images.files
+    await until(lambda: not files.is_decoding)
+    assert all(tile.shown for tile in tiles)
     assert 0 < len(read) <= 6, "thumbnails of a chat are decoded that nobody sees"
     bar = window.views.transcript.verticalScrollBar()
     for value in (bar.minimum(), bar.maximum()):
         bar.setValue(value)
-        await until(lambda: bool(questions(window)))
+        await until(lambda: bool(questions(window)) and not files.is_decoding)
     window.controller.chat.select(opened)
     window.controller.chat.select("many")
-    await until(lambda: bool(questions(window)))
+    await until(lambda: bool(questions(window)) and not files.is_decoding)
     assert len(read) == len(set(read)), "a thumbnail is decoded again"
+
+
+async def test_no_turn_of_the_event_loop_decodes_two_thumbnails(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = await stage.ready(model=EYES)
+    archive, chats = window.controller.home.library.images, window.controller.chats
+    images = [archive.keep(picture(tmp_path / f"{n}.png", (64 + n, 64)), f"{n}.png") for n in range(12)]
+    turn = Turn("t", Message("user", "What are they?", images=tuple(images)), Answer((), "stopped"))
+    chats.keep(replace(chats.open, id="many", turns=(turn,)))
+    thumbnail, turns, read = archive.thumbnail, [0], list[int]()
+
+    def counted(hash: str) -> bytes | None:
+        read.append(turns[0])
+        return thumbnail(hash)
+
+    monkeypatch.setattr(archive, "thumbnail", counted)
+    window.controller.chat.select("many")
+    (question,) = questions(window)
+    heights = [tile.geometry() for tile in question.tiles]
+    assert read == [], "the thumbnails are decoded while the chat is opened"
+    assert not any(tile.is_missing for tile in question.tiles)
+
+    def run() -> None:
+        while turns[0] < 200 and len(read) < len(images):
+            turns[0] += 1
+            QApplication.processEvents()
+
+    await outside_of_tasks(run)
+    assert len(read) == len(set(read)) == len(images)
+    assert [tile.geometry() for tile in question.tiles] == heights
+    assert all(tile.shown.size() == tile.size() for tile in question.tiles)
+
+
+async def test_a_pasted_image_is_not_lost_when_the_window_closes_at_once(
+    stage: Stage, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    window = await stage.ready(model=EYES, folder=home)
+    composer, chat = window.views.composer, window.controller.chat
+    await asked(window, "write 2")
+    left = window.controller.chats.open.id
+    composer.set_text("first")
+    composer.edit.insertFromMimeData(pasted(png("red")))
+    chat.start()  # while it is read
+    composer.set_text("second")
+    composer.edit.insertFromMimeData(pasted(png("green")))
+    assert len(composer.chips.pasted) == 1
+    window = await stage.ready(model=EYES, folder=home)
+    composer, chats = window.views.composer, window.controller.chats
+    for text, colour in (("second", "green"), ("first", "red")):
+        assert composer.text == text
+        (image,) = composer.images
+        assert Path(image.path).read_bytes() == png(colour)
+        window.controller.chat.select(left)
+    assert chats.open.id == left
 
 
 async def test_what_was_being_read_for_a_draft_is_read_again_after_a_restart(

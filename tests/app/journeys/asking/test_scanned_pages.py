@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from app.chat.intents import OpenAttachment
 from app.chat.strings import HELD_PAGES, QUEUED_FOR_PAGES
 from app.controllers import strings
+from app.features.images.viewer import ImageViewer
+from app.panels import strings as panel_strings
 from app.shell.window import MainWindow
 from core.events import Generate, Image
 from tests.app.stage import Stage, click, last, ready, sent, until
@@ -74,6 +77,21 @@ async def test_pages_near_the_question_are_sent_kept_and_not_sent_again(stage: S
     added = pages(commands[2].messages[-1].images)
     assert 3 in added
     assert not set(added) & {6, 7, 8, 9, 10, 12, 13, 14}
+    # The Document tab shows which pages the model got, for each answer those until then.
+    window.controller.asking.on_intent(OpenAttachment(chats.open.turns[0].id, 0))
+    strip = window.views.document.pages
+    all_pages = sorted({6, 7, 8, 9, 10, 12, 13, 14, *added})
+    assert strip.isVisible()
+    assert [tile.image.page for tile in strip.tiles] == all_pages
+    assert strip.label.text() == panel_strings.pages_seen(all_pages, 12)
+    await until(lambda: all(tile.shown for tile in strip.tiles))
+    window.controller.chat.documents.select_answer(chats.open.turns[0].id)
+    assert strip.label.text() == "Pages 6 to 10, 12 to 14 read as images, of 12 without text"
+    strip.tiles[1].click()
+    viewer = window.windows.find("images")
+    assert isinstance(viewer, ImageViewer)
+    assert viewer.accessibleName() == "Image 2 of 8, scan.pdf, page 7"
+    await until(lambda: viewer.has_preview)
     # The chat has its images when it is opened again, without the file.
     path.unlink()
     window = await stage.ready(model=EYES, folder=tmp_path / "home")
@@ -133,6 +151,41 @@ async def test_a_file_of_scans_alone_is_refused_where_the_model_does_not_see(
     assert "[page 2 has no text: it is a picture]" in commands[0].messages[-1].attachments[0].text
 
 
+async def test_scans_of_the_library_and_of_projects_are_read_as_images(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(model=EYES, folder=tmp_path / "home")
+    library, composer = window.controller.library, window.views.composer
+    window.windows.show("library")
+    for name, scan in (("a.pdf", Scan()), ("b.pdf", Scan(GREEN))):
+        library.add_files([write_scanned(tmp_path / name, [scan])])
+    await until(lambda: len(library.documents.listed()) == 2, what="two scans of one page are one document")
+    # What is kept has its pages in the next run.
+    window = await stage.ready(model=EYES, folder=tmp_path / "home")
+    library, composer = window.controller.library, window.views.composer
+    ids = {each.name: each.id for each in library.documents.listed()}
+    project = window.controller.chats.projects.add("Scans")
+    window.controller.chats.change_project(replace(project, documents=(ids["b.pdf"],)))
+    window.projects.start_chat(project.id)
+    library.attach(ids["a.pdf"])
+    assert [each.name for each in composer.attachments] == ["b.pdf", "a.pdf"]
+    commands = sent(window, Generate)
+    composer.set_text("write 2")
+    composer.submit()
+    await until(lambda: bool(commands), what="the message is sent")
+    await ready(window)
+    assert [image.name for image in commands[0].messages[-1].images] == ["b.pdf, page 1", "a.pdf, page 1"]
+    # A model that does not see is not asked about pictures alone.
+    window.controller.chat.start()
+    window.controller.models.load("starter")
+    await ready(window)
+    library.attach(ids["a.pdf"])
+    composer.set_text("write 2")
+    await until(lambda: composer.notice.text.startswith("Fake 1M cannot read “a.pdf”"))
+    assert not composer.send_button.isEnabled()
+    composer.chips.remove(composer.chips.chips[0])
+    assert composer.notice.isHidden()
+    assert composer.send_button.isEnabled()
+
+
 async def test_a_file_that_is_gone_is_told_and_the_message_is_sent(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(model=EYES)
     composer = window.views.composer
@@ -146,6 +199,7 @@ async def test_a_file_that_is_gone_is_told_and_the_message_is_sent(stage: Stage,
     await ready(window)
     assert commands[0].messages[-1].images == ()
     assert "“scan.pdf” is not a file." in window.views.notice_bar.text
+    assert window.views.notice_bar.icon.name == "warn"
 
 
 async def test_drawing_is_canceled_and_the_message_waits(stage: Stage, tmp_path: Path) -> None:

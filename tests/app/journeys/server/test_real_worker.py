@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.chat.image_tile import ImageTile
 from app.chat.user_message import UserMessage
+from app.features.images.viewer import ImageViewer
 from app.features.server import strings
 from app.session.turn.link_state import Phase
 from core.settings import Settings, assign_all
@@ -67,9 +68,14 @@ async def test_images_of_a_request_are_seen_while_it_runs_and_named_afterwards(
 
     await until(lambda: bool(tiles()), what="no picture")
     (tile,) = tiles()
-    assert not tile.is_missing
+    await until(lambda: tile.shown is not None)
     assert tile.image.hash == drawn.hash
-    assert not tile.isEnabled()  # it is only shown
+    tile.click()
+    viewer = window.windows.find("images")
+    assert isinstance(viewer, ImageViewer)
+    await until(lambda: viewer.has_preview, what="the image is not read")
+    assert viewer.image == tile.image
+    assert viewer.save_button.isEnabled()
     assert page.list.rows[0].level == "live"
     answer = page.transcript.answer(page.list.selected)
     await until(lambda: len(answer.body.table) > 5, what="the answer does not go on")
@@ -77,6 +83,9 @@ async def test_images_of_a_request_are_seen_while_it_runs_and_named_afterwards(
     await until(lambda: page.list.rows[0].over)
     folder = Path(tile.image.path).parent
     await until(lambda: not folder.exists(), what="the server kept the image")
+    tile.click()
+    await until(lambda: viewer.titles.says.startswith("Enlarged thumbnail."))
+    assert not viewer.save_button.isEnabled()
     # Another request, and back: the file is gone, and the words say so.
     await Asked(base, "hello", tokens=2).whole()
     await until(lambda: len(page.list.rows) == 2)
