@@ -20,7 +20,7 @@ from safetensors import safe_open
 
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
-from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
+from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, begins_with, stamp_of
 from core.machine.profile import finished
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 
@@ -113,6 +113,23 @@ def test_what_is_read_continues_bit_by_bit(name: str, sparse: bool, tmp_path: Pa
     for length in [50, 60] if sequence.keeps_all else [each.length for each in sequence.snapshots]:
         assert_equal(model, sequence.fork(length), model.read(content, tmp_path / "saved", length=length))
     assert_equal(model, sequence, other)
+
+
+def test_a_file_says_by_two_reads_with_which_ids_it_begins() -> None:
+    model = model_of("llama")
+    sequence = model.sequence()
+    content, ids = model.saved(sequence), np.array(sequence.tokens, np.int32)
+
+    def begins(content: bytes, tokens: np.ndarray[Any, Any]) -> bool:
+        return begins_with(io.BytesIO(content), tokens)
+
+    for count in (1, 40, len(ids)):
+        assert begins(content, ids[:count])
+        assert not begins(content, ids[:count] + np.arange(1, count + 1, dtype=np.int32)[::-1] // count)
+    for cut in (0, 7, 8, len(content) // 100):
+        assert not begins(content[:cut], ids[:1])
+    for length in (10**9, 2**63):  # of the header, after which no ids are searched
+        assert not begins(struct.pack("<Q", length) + content[8:], ids[:1])
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
