@@ -91,7 +91,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _origins(parser: argparse.ArgumentParser) -> None:
-    halves = ("tuned", "held_out", "fresh", "fourth", "fifth")
+    halves = ("tuned", "held_out", "fresh", "fourth", "fifth", "sixth")
     add_option(parser, "--halves", names("half", halves), halves[:2], "of the labelled documents")
     parser.add_argument(
         "--documents",

@@ -1,4 +1,4 @@
-"""Hand-labelled figures and names: answers about 44 documents, and where each fact stands.
+"""Hand-labelled figures and names: answers about 54 documents, and where each fact stands.
 
 Documents (`documents/`), questions and labels (`labels.json`) are our own. An answer is the starter
 model's, or was written by hand in the style of a large model: Markdown, lists, tables, rounded and
@@ -13,7 +13,8 @@ of five of its documents were read, and rules tuned on them: `notice-sirop.md`, 
 `price-list.csv` and `tenpo-manual.md`. Those of the other five are unread and must stay so. `fifth` was
 written and labelled after that, about other kinds of documents, again without knowledge of the rules or of
 any measurement. Those of ten of its documents were read, and rules tuned on them; those of
-`employment-contract.md` and `arztbrief.md` are unread and must stay so.
+`employment-contract.md` and `arztbrief.md` are unread and must stay so. `sixth` was written and labelled
+after the rules of `fifth`, without knowledge of them; its misses are unread.
 
 How a label was chosen:
 
@@ -87,7 +88,7 @@ import msgspec
 from msgspec import Struct
 
 FOLDER = Path(__file__).parent
-Half = Literal["tuned", "held_out", "fresh", "fourth", "fifth"]
+Half = Literal["tuned", "held_out", "fresh", "fourth", "fifth", "sixth"]
 Span = tuple[int, int]
 
 

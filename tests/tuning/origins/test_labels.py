@@ -87,6 +87,17 @@ def test_the_fifth_half_is_large_enough_and_about_other_kinds_of_documents() -> 
     assert all(stands[each] >= 20 for each in ("document", "question", "computed")), stands
 
 
+def test_the_sixth_half_is_large_enough_and_about_other_kinds_of_documents() -> None:
+    documents = labelled("sixth")
+    stands = Counter(label.stands for each in documents for answer in each.answers for label in answer.labels)
+    assert len(documents) >= 10
+    assert all(len(each.answers) >= 5 for each in documents)
+    assert Counter(each.language for each in documents) == {"en": 7, "de": 1, "fr": 1, "ja": 1}
+    assert stands.total() >= 800
+    assert stands["nowhere"] >= 180
+    assert all(stands[each] >= 20 for each in ("document", "question", "computed")), stands
+
+
 def test_a_quotation_or_identifier_that_stands_nowhere_is_not_in_the_document() -> None:
     for document in labelled():
         text = document.text()
