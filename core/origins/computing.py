@@ -91,7 +91,7 @@ def _results(unit: str, operands: Sequence[Quantity]) -> Iterator[float]:
         if last - first > 2 and _are_same((unit, *(each for _, each in numbers[first:last]))):
             yield sum(value for value, _ in numbers[first:last])
     for (a, of_a), (b, of_b) in combinations(numbers, 2):
-        if _are_same((unit, of_a, of_b)):
+        if _are_same((unit, of_a, of_b)) or (unit == "pp" and of_a == of_b == "%"):
             yield a + b
             yield abs(a - b)
         if unit == "" or unit in (of_a, of_b) or of_a == of_b == "":

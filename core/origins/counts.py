@@ -33,13 +33,20 @@ def _are_range(text: str, one: Quantity, two: Quantity) -> bool:
     return bool(_AND.fullmatch(text, one.end, two.start) and _BETWEEN.search(text, 0, one.start))
 
 
+# Three of the six bikes.
+_OF = re.compile(
+    r" (?:of|von|sur|des|de)(?: (?:the|these|those|your|our|den|diesen|ces|les))?(?: \w+(?= \w))?"
+)
+
+
 def as_count(text: str, found: Quantity) -> Quantity:
     """The quantity of `text`, as a count if a noun in the plural follows: "three lifts"."""
     if found.kind != "number" or found.unit or not found.values[0].isdigit():
         return found
     if COUNTERS.match(text, found.end):
         return replace(found, is_count=True)
-    noun = _NOUN.match(text, found.end)
+    of = _OF.match(text, found.end)
+    noun = _NOUN.match(text, of.end() if of else found.end)
     if noun is None or noun[1].lower() in FUNCTION_WORDS or names_unit(noun.group()):
         return found
     return replace(found, is_count=True) if _PLURAL.search(noun.group()) else found

@@ -19,7 +19,7 @@ from core.origins.lexicon import ABBREVIATED, COUNTED, DECIMAL_MARKS, TELLING
 from core.origins.names import Name, Tokens, names
 from core.origins.numerals import ONES, is_ordinal
 from core.origins.parts import Part, quotations
-from core.origins.quantities import Quantities, Quantity, is_list_marker, quantities
+from core.origins.quantities import COUNTERS, Quantities, Quantity, is_list_marker, quantities
 from core.origins.references import SIGN, as_reference
 from core.origins.standing import (
     Read,
@@ -31,7 +31,7 @@ from core.origins.standing import (
 )
 from core.origins.types import Fact, FactKind, FactState, Origins, Place
 from core.origins.units import unit_of
-from core.origins.words import words
+from core.origins.words import unspaced_language, words
 
 # Letters and digits mixed, addresses, versions.
 _IDENTIFIER = re.compile(
@@ -41,6 +41,8 @@ _IDENTIFIER = re.compile(
     r"|`[^`\s]{2,60}`|`[A-Za-z][^`\s]{0,30}(?: [^`\s]{1,30}){1,5}`"
     r"|(?=[A-Za-z0-9_.:/#-]{0,60}\d)(?=[A-Za-z0-9_.:/#-]{0,60}[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_.:/#][A-Za-z0-9]{1,40}){0,12})(?![0-9A-Za-z_À-ɏ])"
 )
+# AED24台: a word and a count.
+_COUNTED_WORD = re.compile(r"[A-Za-z]+\d{1,4}")
 # 5kg, 3rd, 10am, 1990s, 30-day, mid-2020, 1920x1080, Q3: quantities.
 _QUANTITY_LIKE = re.compile(
     r"\d{1,2}h\d\d|\d[\d.,:]*(?:/[A-Za-zäöü²³]{1,6}|-?[a-z]{1,20}|-?[A-Z]{1,2}|[A-Z][A-Z]?/[a-z]|%|-[A-Za-z]{3,}(?:-[A-Za-z]+)*|x\d+)|[a-z]{2,12}-\d+s?|\d+-\d+[a-z]*"
@@ -232,13 +234,15 @@ class FactFinder:
                 key = "identifier " + match.group().lower()
                 yield Found(*match.span(), "identifier", key, match.group())
         for match in _IDENTIFIER.finditer(text):
+            if COUNTERS.match(text, match.end()) and _COUNTED_WORD.fullmatch(match.group()):
+                continue
             if not _overlaps(taken, *match.span()) and (each := _identifier(match)) is not None:
                 taken.append(match.span())
                 yield each
 
     def _quantities(self, text: str) -> Iterator[Quantity]:
         """Quantities of a part."""
-        marks = DECIMAL_MARKS.get(self._language, ",.")
+        marks = DECIMAL_MARKS.get(self._language or unspaced_language(text), ",.")
         found = [as_reference(text, each) for each in self._numbers.of(text, marks)]
         return (as_count(text, each) for each in with_ranges(text, found))
 

@@ -46,6 +46,8 @@ _SCALE_WORD = re.compile(
     rf"(?<![^\W\d_])(?:{scale_names()})(?![^\W_])|(?<=\d)[ ]?(?-i:[kKMB]|bn)(?![^\W_])", re.I
 )
 _NEAR_SCALE = 48
+_AGE = re.compile(r"\b(?:is|am|are|was|aged?|bin|ist|war|alter) \Z", re.I)
+_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,16})[)\]]")
 _ROW_NUMBER = re.compile(r"^[ \t]*(\d{1,3})[.)]?(?:\t|  )", re.M)
 _LINE_CHARACTERS = 300
 
@@ -64,6 +66,8 @@ def can_have(index: Index, start: int, end: int, unit: str, *, is_part: bool) ->
     if columns and columns.name(unit):
         return True
     if is_cell and not columns and not _is_row_number(text, start):
+        return True
+    if unit == "year" and _AGE.search(text, max(0, start - 12), start):
         return True
     further = _LISTED.match(text, end, end + 4 * _UNIT_CHARACTERS)
     if further and has_unit(text[further.end() : further.end() + _UNIT_CHARACTERS], unit, 0):
@@ -86,6 +90,21 @@ def in_scale(what: Quantity, index: Index) -> list[tuple[int, int]]:
                 ):
                     found.append((start, end))
     return sorted(found)
+
+
+def measures(text: str, start: int) -> bool:
+    """Whether a number is in a table that names a unit in brackets for it, which then is no count."""
+    columns = _columns(text, start)
+    return columns is not None and columns.has_unit_in_brackets
+
+
+def may_be_per(text: str, start: int, end: int, per: str) -> bool:
+    """Whether a measure can be a concentration or density: one is written near it, or it is in a table."""
+    around = text[max(0, start - _SENTENCE_CHARACTERS) : end + _UNIT_CHARACTERS]
+    return (
+        _columns(text, start) is not None
+        or re.search(rf"[/⁄]\s?{per}|\bper\b|\bpro\b", around, re.I) is not None
+    )
 
 
 def falls_in(text: str, start: int, end: int) -> bool:
@@ -117,6 +136,10 @@ class _Columns:
 
     def __init__(self, named: str) -> None:
         self._named = _NOT_NAMED.sub(" ", named)
+
+    @property
+    def has_unit_in_brackets(self) -> bool:
+        return any(unit_of(f" {each}") not in ("", "people") for each in _BRACKETS.findall(self._named))
 
     def name(self, unit: str) -> bool:
         return any(has_unit(self._named, each, len(self._named)) for each in precise(unit))

@@ -12,10 +12,10 @@ from functools import cached_property
 from core.origins.automaton import Automaton
 from core.origins.counts import with_ranges
 from core.origins.lexicon import DECIMAL_MARKS, TELLING
-from core.origins.quantities import LIST_MARKER, PART, is_list_marker, quantities
+from core.origins.quantities import LIST_MARKER, PART, Quantity, is_list_marker, quantities
 from core.origins.references import NUMBERED, as_reference, headings
 from core.origins.units import CURRENCIES
-from core.origins.words import Word, without_accents, words
+from core.origins.words import Word, unspaced_language, without_accents, words
 
 # Marks between a cell's border and its words.
 _MARKS = 16
@@ -36,6 +36,15 @@ _CLOCK = re.compile(
     r"(?<![^\s|(])(?<!\d[ \u00a0-])0\d[0-5]\d"
     r"(?:(?=[-–][012]\d[0-5]\d(?!\d))|(?![^\s|),;.]|[., \u00a0]\d))"
 )
+# The beginning of a phone number or a code such as AB-2026-02, and the rest of one such as 6K31.
+_CODE_BEFORE = re.compile(
+    r"(?:(?<![^\W_])(?i:tel|tél|phone|telefon|téléphone|fax|mobile?|iban|電話)(?![^\W_])[^\w\n]{0,4}"
+    r"[\d ()/.+-]{0,24}"
+    r"|(?<![\d.,])(?:\+\d{1,4}|0\d{1,5}[ /-]\d{2,5})(?:[ /-]\d{2,5}){0,4}[ /-]"
+    r"|(?<![^\W_])[A-Z]{1,6}-(?:\d{1,6}-)?)\Z"
+)
+_CODE_BEHIND = re.compile(r"[A-Za-z]{1,4}\d")
+_CODE_CHARACTERS = 48
 _NO_LETTERS = re.compile(r"[\W_]+")
 # Between two looks at the clock.
 _SLICE_WORDS = 100
@@ -168,8 +177,9 @@ class Index:
                 self._add_value(named.values[0], ("", False), found.start, found.end)
             is_reference = named is not found and named.unit != NUMBERED
             unit = LIST_MARKER if is_marker or (is_reference and not found.unit) else found.unit
+            whole = () if found.kind == "number" and self._is_in_code(found) else found.values
             for value in (*found.values, *found.parts):
-                key = (unit if value in found.values else PART, found.is_negative)
+                key = (unit if value in whole else PART, found.is_negative)
                 self._add_value(value, key, found.start, found.end)
         for value, first, last in headings(self.text, start, end):
             self._add_value(value, ("", False), first, last)
@@ -179,6 +189,14 @@ class Index:
         self.has_clock = self.has_clock or _CLOCK.search(self.text, start, end) is not None
         self.names_scale = self.names_scale or _SCALE_NOTE.search(piece) is not None
         self._read_to = end
+
+    def _is_in_code(self, found: Quantity) -> bool:
+        """Whether a number is a part of a phone number or code: it is no count then, and has no unit."""
+        begin = max(0, found.start - _CODE_CHARACTERS)
+        return (
+            _CODE_BEFORE.search(self.text, begin, found.start) is not None
+            or _CODE_BEHIND.match(self.text, found.end) is not None
+        )
 
     @cached_property
     def language(self) -> str:
@@ -192,7 +210,7 @@ class Index:
     def marks(self) -> str:
         """Marks of decimal fractions: those of the text's language, both if the text also has others."""
         if not self.language or self._telling(self.language) < _LEAST_TELLING:
-            return ",."
+            return DECIMAL_MARKS.get(unspaced_language(self.text), ",.")
         mark = DECIMAL_MARKS[self.language]
         return ",." if self._fractions[",."[mark == ","]] else mark
 

@@ -87,7 +87,8 @@ GERMAN_COMMON = _listed(
     """beispiel ende anfang mitte jahr jahre tag tage monat monate woche wochen stunde stunden uhr teil euro
     prozent zeit fall fälle höhe rahmen bezug folge folgen art form zahl anzahl summe betrag preis kosten
     grund gründe ort stadt land straße herr frau person personen firma unternehmen gesellschaft verein
-    mitglied mitglieder"""
+    mitglied mitglieder posten punkt modell typ wert anteil zeile spalte marke thema bereich kategorie gruppe
+    klasse stufe version paket tarif plan"""
 )
 # Ordinary words of headings, bold labels and cells.
 LABELS = _listed(
@@ -128,7 +129,7 @@ TELLING = {
     "fr": _listed("le la les des est sont et une dans pour par sur que qui du au aux pas avec il"),
 }
 # Marks of decimal fractions; the other one separates thousands.
-DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ",", "ru": ","}
+DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ",", "ru": ",", "ja": "."}
 _DAYS = (
     "monday montag lundi 月曜", "tuesday dienstag mardi 火曜", "wednesday mittwoch mercredi 水曜",
     "thursday donnerstag jeudi 木曜",

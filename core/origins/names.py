@@ -202,8 +202,7 @@ def _joint(run: list[Token], named: list[Token], language: str) -> int:
 
 def _is_phrase(run: list[Token]) -> bool:
     """Whether German nouns in a row are no name: "Prüfung der Positionen"."""
-    first, *rest = run
-    return len(rest) == 2 and rest[0].text in ("der", "des") and first.text.endswith(_COMMON_ENDS)
+    return len(run) == 3 and run[1].text in ("der", "des")
 
 
 def _has_inner_capital(text: str) -> bool:

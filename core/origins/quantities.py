@@ -117,6 +117,8 @@ _QUANTITY = re.compile(
     """,
     re.X | re.I,
 )
+# What a concentration or density is for.
+_PER = re.compile(r"/(d?[lL]|ml|kg|g|m²|m³|m2|m3)(?![^\W_])")
 _GOES_ON = re.compile(r" [a-zäöü]")
 # A sign, not a range or a list.
 _MINUS = re.compile(r"(?:(?<![\w)\]%°'’\"”.])[-−–]|\b(?:minus|moins) )\Z")
@@ -131,6 +133,7 @@ class Quantity(Struct, frozen=True):
       `--11`; times `t09:30`.
     - `parts`: further values that its words or digits have, as the year of a date.
     - `is_count`: it counts things that are no unit, as in "three lifts"; only quantities of answers tell.
+    - `per`: what a measure is for, as the l of mg/l; empty without it.
     - `unit`: canonical, empty without one. `is_negative`: it has a minus sign. `is_word`: it is written in
       letters.
     """
@@ -144,6 +147,7 @@ class Quantity(Struct, frozen=True):
     is_negative: bool = False
     is_word: bool = False
     is_count: bool = False
+    per: str = ""
 
 
 def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str = ",.") -> Iterator[Quantity]:
@@ -356,7 +360,11 @@ def _plain(match: re.Match[str], marks: str) -> Quantity:
     sign = _MINUS.search(match.string, max(0, match.start() - 7), match.start())
     start = sign.start() if sign else match.start()
     kind: QuantityKind = "amount" if is_amount else "number"
-    return Quantity(start, end, kind, values, parts, before or behind, bool(sign or match["minus2"]))
+    per = _PER.match(match.string, end) if behind and not is_amount else None
+    is_negative = bool(sign or match["minus2"])
+    return Quantity(
+        start, end, kind, values, parts, before or behind, is_negative, per=per[1].lower() if per else ""
+    )
 
 
 def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity | None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from core.origins.implied import can_have, falls_in, in_scale
+from core.origins.implied import can_have, falls_in, in_scale, may_be_per, measures
 from core.origins.index import Index
 from core.origins.lexicon import ALSO_CALLED, COMMON, TITLES
 from core.origins.names import Name
@@ -31,6 +31,9 @@ _SHARED_DAY = re.compile(
     r"(?:(?:and|und|et|or|oder|ou|&)[ \n])?(?:d['’]|de )?){0,11}\Z",
     re.I,
 )
+# Units of the parts of a length of time behind its hours.
+_LENGTHS = ("m|min\\w*|分", "s|sec\\w*|sek\\w*|秒")
+_DECIMAL = re.compile(r"\d[.,]\d{1,2}(?!\d)")
 _DAY = re.compile(r"(?:st|nd|rd|th)(?![^\W_])")
 _YEAR = re.compile(r"[.,]? (\d{4})(?!\d)")
 _NAMES: dict[str, list[str]] = {}
@@ -108,6 +111,21 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
                     if falls_in(index.text, starts[at], ends[at])
                 ]
                 starts, ends = [starts[at] for at in falls], [ends[at] for at in falls]
+            if counts:
+                spots = [
+                    at
+                    for at in range(min(len(starts), _MOST_SPOTS))
+                    if not _DECIMAL.search(index.text, starts[at], ends[at])
+                    and not measures(index.text, starts[at])
+                ]
+                starts, ends = [starts[at] for at in spots], [ends[at] for at in spots]
+            if what.per:
+                spots = [
+                    at
+                    for at in range(min(len(starts), _MOST_SPOTS))
+                    if may_be_per(index.text, starts[at], ends[at], what.per)
+                ]
+                starts, ends = [starts[at] for at in spots], [ends[at] for at in spots]
             if not counts and what.unit not in ("", NUMBERED) and not same_unit(what.unit, unit):
                 if unit not in ("", PART):
                     continue
@@ -204,8 +222,15 @@ def _of_shared_day(what: Quantity, index: Index) -> tuple[int, int] | None:
 
 def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
     """An hour of a range: 10:00 in "10–18.30 Uhr", 18:00 in "10 to 18"; 13:00 in "13 h"; 18:25 in "1825" if
-    the source also writes 0725.
+    the source also writes 0725; 2:17:42 in "2 h 17 min 42 s".
     """
+    hour, *rest = (int(each) for each in what.values[0][1:].split(":"))
+    length = re.compile(
+        rf"(?<![\d.,]){hour} ?(?:(?:h|hrs?|hours?|std\.?|stunden?|heures?)(?![a-zé])|時間) ?"
+        + " ?".join(f"(?:and |und |et )?0?{part} ?(?:{unit})" for part, unit in zip(rest, _LENGTHS))
+    )
+    if any(rest) and (match := length.search(index.folded)) is not None:
+        return first_read([match.start()], [match.end()], read)
     for value in what.values:
         digits = value[1:].replace(":", "")
         starts, ends = index.values.get(str(int(digits)), {}).get(("", False), ([], []))
@@ -309,7 +334,7 @@ def of_name(name: Name, index: Index, read: Read, language: str) -> Standing:
 
 def _word_places(key: str, index: Index, language: str) -> Sequence[int] | None:
     """First words at which a word of a name occurs, also with another ending; None if it does not."""
-    for form in _forms(key):
+    for form in _forms(key, language):
         if form in index.ids:
             return index.where[index.ids[form]]
     for form in ALSO_CALLED.get(key, ()):
@@ -332,9 +357,9 @@ def _word_places(key: str, index: Index, language: str) -> Sequence[int] | None:
     return None
 
 
-def _forms(key: str) -> Iterable[str]:
+def _forms(key: str, language: str) -> Iterable[str]:
     yield key
-    for end in _ENDINGS:
+    for end in _ENDINGS if language == "de" else _ENDINGS[:2]:
         yield key + end
         if len(key) > 3 and key.endswith(end):
             yield key[: -len(end)]

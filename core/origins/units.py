@@ -74,8 +74,13 @@ tib tebibytes
 w watt watts
 kw kilowatt kilowatts
 mw megawatt megawatts
+wh wattstunden
 kwh
 mwh
+ah
+mah
+階
+割
 v volt volts
 a amp amps ampere
 hz hertz
@@ -132,7 +137,7 @@ for _name, _unit in _CANONICAL.items():
     _NAMED.setdefault(_unit, []).append(_name)
 # Of one letter, or also an ordinary word: a unit only if it is glued or after one space, and written so.
 _EXACT = {"an", "in", "a", "d", "t", "s", "v", "w", "m", "h", "g", "l", "foot", "second", "ms", "nm", "bar",
-          "min", "mi", "mw", "n", "pa", "j", "va", "ha", "mj", "mol", "ie", "iu", "bit", "kn",
+          "min", "mi", "mw", "n", "pa", "j", "va", "ha", "mj", "mol", "ie", "iu", "wh", "ah", "bit", "kn",
           "kt", "seconde", "kilo", "pounds", "people", "p"}  # fmt: skip
 # Also ordinary words: a unit only if they are glued.
 _ORDINARY = ("in", "an", "a")
@@ -186,7 +191,8 @@ def unit_of(text: str) -> str:
         found
         and name.lower() in _EXACT
         and name
-        not in _EXACT | {"A", "V", "W", "L", "MW", "Nm", "N", "Pa", "J", "VA", "MJ", "IU", "IE", "kn", "kt"}
+        not in _EXACT
+        | {"A", "V", "W", "L", "MW", "Nm", "N", "Pa", "J", "VA", "MJ", "IU", "IE", "Wh", "Ah", "kn", "kt"}
     ):
         return ""
     return "" if name in _ORDINARY and text[:1].isspace() else found

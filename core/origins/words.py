@@ -95,6 +95,11 @@ def is_unspaced(key: str) -> bool:
     return key[0] > "\u0e00" and _UNSPACED.match(key) is not None
 
 
+def unspaced_language(text: str) -> str:
+    """`ja` if the text has a character of a script without spaces, of Chinese as well; else empty."""
+    return "ja" if not text.isascii() and _UNSPACED.search(text) else ""
+
+
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l"})
 
 

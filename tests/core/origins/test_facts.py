@@ -364,6 +364,23 @@ def test_a_figure_may_be_shared_but_not_converted_or_rounded(
         ("Calls come from 203.0.113.16/28.", "Allow 203.0.113.16/24.", ["203.0.113.16/24"]),
         ("平日16:30に0555-01-3382かken@ao.example", "16:30に0555-01-3382かken@ao.exampleへ", []),
         ("wagon (no. 380 114)", "Wagon (no. 380 141)", ["380 141"]),
+        # A part of a code or phone number, and a version, is no count.
+        ("Tel. 0555 77 31 40, train 6K31, AB-2026-02", "For 40 pages, 6 chairs, 2 lists.", ["40", "6", "2"]),
+        ("column 2.0 is used", "It has two columns.", ["two"]),
+        ("| Bike | A |\n|---|---|\n| Battery (years) | 3 |", "Three of the six bikes fit.", ["Three", "six"]),
+        # Figures of scripts without spaces have points for fractions.
+        ("定員は8位まで、42.195 kmと38.7 km", "8,000人。42.195 − 38.7 = 3.495 km。", ["8,000人"]),
+        ("AED 24台", "AED24台です。", []),
+        # Lengths of time, and percentage points.
+        ("記録は2時間17分42秒", "2:17:42、2:17:24ではない。", ["2:17:24"]),
+        ("11.9% instead of 7.9%", "From 7.9% to 11.9%: 4 percentage points, not 5 pp.", ["5 pp"]),
+        # Measures of something.
+        ("urate below 6 mg in the sample", "Urate below 6 mg/dL.", ["6 mg"]),
+        ("urate below 6 mg/dL", "Urate below 6 mg/dL, or 6 mg per dL.", []),
+        ("I am 72 and well", "For a 72-year-old.", []),
+        # Only German names have other endings.
+        ("Reported by Halvard Moe", "Halvard Moe and Halvard Moen", ["Halvard Moen"]),
+        ("Gemeldet von Halvard Moe", "Das ist Halvard Moes, nicht Halvard Moritz.", ["Halvard Moritz"]),
         ("借期30天，上午8点半", "30天，8点30分，不是30小时。", ["30小时"]),
     ],
 )  # fmt: skip

@@ -14,7 +14,10 @@ of five of its documents were read, and rules tuned on them: `notice-sirop.md`, 
 written and labelled after that, about other kinds of documents, again without knowledge of the rules or of
 any measurement. Those of ten of its documents were read, and rules tuned on them; those of
 `employment-contract.md` and `arztbrief.md` are unread and must stay so. `sixth` was written and labelled
-after the rules of `fifth`, without knowledge of them; its misses are unread.
+after the rules of `fifth`, without knowledge of them, and measured once untouched: 252 of 276 facts that
+stand nowhere (91.3%), and 8 of 1102 of the others (0.7%). Since then misses of seven of its documents have
+been read; those of `syllabus-hydrology.md`, `storm-merewen.txt` and `copropriete.md` are unread and must
+stay so. Totals of unread documents were seen while rules were tuned.
 
 How a label was chosen:
 
