@@ -212,6 +212,8 @@ class AskController(QObject):
         if edited := self.edited:
             chat = self._chats.open
             again = partial(self._submit_edit, chat.id, edited, message)
+            if self._starts_tools(partial(again, True)):
+                return
             if complete := self._pages.complete(chat.messages_until(edited), message, settings, again):
                 self.cancel_edit()
                 self._ask_again(edited, complete)
@@ -316,6 +318,8 @@ class AskController(QObject):
         if not self._may_ask(asked.user):
             return
         again = partial(self._regenerate_drawn, chat.id, asked.id, settings)
+        if self._starts_tools(partial(again, True)):
+            return
         with_settings = settings or self._views.inspector.settings
         if complete := self._pages.complete(chat.messages_until(asked.id), asked.user, with_settings, again):
             changed = None if complete == asked.user else complete
@@ -332,6 +336,8 @@ class AskController(QObject):
         """
         turns = self._chats.open.turns
         if not self._may_ask(turns[-1].user if turns else None):
+            return
+        if self._starts_tools(partial(self._in_chat, self._chats.open.id, self.continue_answer)):
             return
         self._end_edits()
         info, turn_id, chat = self._app.link.info, self.continuable, self._chats.open
@@ -351,6 +357,9 @@ class AskController(QObject):
         """
         info = self._app.link.info
         if not self._may_ask(self._chats.open.turn(turn_id).user) or info is None:
+            return
+        again = partial(self.continue_from, turn_id, end)
+        if self._starts_tools(partial(self._in_chat, self._chats.open.id, again)):
             return
         turn_id, chat = self._end_edits(turn_id), self._chats.open
         if turn_id != chat.turns[-1].id:
@@ -593,7 +602,9 @@ class AskController(QObject):
         self._send_next_soon()
 
     def _hold_deleted(self) -> None:
-        """The queue of a deleted chat does not continue when the chat is restored."""
+        """The queue of a deleted chat does not continue when the chat is restored, and its calls end."""
+        for chat_id in [each for each in self._tools.calling if not self._chats.is_listed(each)]:
+            self._tools.stop(chat_id)
         for chat_id in [each for each in self._flowing if not self._chats.is_listed(each)]:
             self._hold(chat_id, texts.HELD_DELETED)
 
@@ -687,6 +698,8 @@ class AskController(QObject):
         if info := self._app.link.info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         offered = self._tools.offered(chat)
+        if missing := self._tools.missing(chat):
+            self._views.notice_bar.show_notice(strings.tools_missing(missing))
         chat = chat.offering(running.turn_id, [each.name for each in offered])
         running = replace(running, offered=offered)
         self._chats.keep(chat)
@@ -720,6 +733,22 @@ class AskController(QObject):
         self._flowing.add(chat.id)
         self._tools.prepare(chat, self._send_next_soon)
         return False
+
+    def _starts_tools(self, again: Callable[[], None]) -> bool:
+        """Whether servers of the open chat's tools have to be started; `again` is called after that."""
+        chat = self._chats.open
+        if self._tools.are_ready(chat):
+            return False
+        self._views.notice_bar.show_notice(strings.STARTING_TOOLS)
+        self._tools.prepare(chat, again)
+        return True
+
+    def _in_chat(self, chat_id: str, act: Callable[[], None]) -> None:
+        """Call `act` unless another chat is open now."""
+        if self._views.notice_bar.text == strings.STARTING_TOOLS:
+            self._views.notice_bar.clear()
+        if chat_id == self._chats.open.id:
+            act()
 
     def _proceed_soon(self, chat_id: str, turn_id: str) -> None:
         """The calls of an answer have ended: it continues as soon as the worker is ready."""

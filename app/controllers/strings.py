@@ -219,8 +219,15 @@ def pages_undrawn(name: str, why: str) -> str:
 
 
 # ---- tools
+STARTING_TOOLS = "Starting the tools of this chat…"
 CALL_NOT_STORED = "The call was not run, because the chat cannot be saved."
 CALL_NOT_STORED_HINT = "Free some space on the disk, and ask again."
+
+
+def tools_missing(names: Sequence[str]) -> str:
+    """A question is sent without some of the chat's tools."""
+    listed = ", ".join(f"“{name}”" for name in names)
+    return f"Sent without {listed}: the server does not run. See Window > Tools."
 
 
 def no_tool(server: str, tool: str) -> str:

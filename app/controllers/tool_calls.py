@@ -117,6 +117,11 @@ class ToolCalls(QObject):
         """Whether the last answer of the chat waits for calls or for what follows them."""
         return bool(chat.turns) and chat.turns[-1].answer.status == "calling"
 
+    @property
+    def calling(self) -> set[str]:
+        """The chats whose calls are being carried out."""
+        return set(self._tasks.values())
+
     def allow(self, intent: AllowCall) -> None:
         """Run a waiting call of the open chat with the arguments that its card shows."""
         chat_id = self._app.chats.open.id

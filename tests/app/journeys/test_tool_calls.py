@@ -6,6 +6,8 @@ The worker is a fake one that says what the question has; the server notes each 
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -248,3 +250,29 @@ async def test_a_full_context_leaves_out_the_oldest_results(window: MainWindow, 
     assert [m.attachments for m in second.messages if m.role == "tool"] == [()]
     assert [m.content for m in second.messages if m.role == "tool"] == [strings.RESULT_LEFT_OUT]
     assert window.controller.chats.open.turns[0].answer.calls[0].result == "a" * 3000
+
+
+async def test_a_call_does_not_run_if_the_chat_cannot_be_stored(stage: Stage, tmp_path: Path) -> None:
+    window = await stage.ready(folder=tmp_path / "chats")
+    await with_tools(window, tmp_path, "echo")
+    (call,) = await asked(window, written("echo"))
+    assert window.controller.home.library.flush()
+    database = tmp_path / "chats" / "chats.db"
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        allow(window, call)
+        await until(lambda: answer_of(window).calls[0].state == "failed", 30, "it is not refused")
+        assert noted(tmp_path, "ran") == []
+    await over(window)
+    assert noted(tmp_path, "ran") == []
+
+
+async def test_calls_of_a_deleted_chat_end(window: MainWindow, tmp_path: Path) -> None:
+    await with_tools(window, tmp_path, "slow")
+    (call,) = await asked(window, written("slow", seconds=60))
+    allow(window, call)
+    await until(lambda: noted(tmp_path, "ran") == ["slow"])
+    chat_id = window.controller.chats.open.id
+    window.controller.chat.listing.delete(chat_id)
+    await until(lambda: noted(tmp_path, "cancelled") == [""], what="the call was not cancelled")
+    assert [each.state for each in window.controller.chats.get(chat_id).turns[-1].answer.calls] == ["unknown"]
