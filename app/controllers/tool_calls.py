@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from app.chat.intents import AllowCall, RefuseCall
 from app.controllers import strings
@@ -52,8 +52,6 @@ class ToolCalls(QObject):
     """`kept` returns whether all that was stored is durable. `proceed` gets the ids of a chat and of an
     answer whose calls have ended, to begin its next generation.
     """
-
-    allowances_changed = Signal()
 
     def __init__(
         self,
@@ -148,12 +146,6 @@ class ToolCalls(QObject):
         """The permissions that last longer than one call."""
         return self._app.preferences.now.tool_allowances
 
-    def forget(self, allowance: Allowance) -> None:
-        """Take a permission back."""
-        kept = tuple(each for each in self.allowances if each != allowance)
-        self._app.preferences.change(tool_allowances=kept)
-        self.allowances_changed.emit()
-
     async def close(self) -> None:
         """End all calls; what they did is not known. Safe to call twice."""
         tasks = list(self._tasks)
@@ -244,7 +236,6 @@ class ToolCalls(QObject):
         given = loop.allowance(call, scope, chat_id)
         if given is not None and given not in self.allowances:
             self._app.preferences.change(tool_allowances=(*self.allowances, given))
-            self.allowances_changed.emit()
 
     async def _run(self, chat_id: str, turn_id: str, call_id: str) -> None:
         """Run a call that is stored as running, once."""

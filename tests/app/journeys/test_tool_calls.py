@@ -130,7 +130,7 @@ async def test_a_permission_for_the_chat_covers_what_the_person_wrote(
     assert call.state == "waiting"
     window.controller.asking.on_intent(StopAnswer())
     assert (await over(window)).calls[0].state == "denied"
-    window.controller.tool_calls.forget(window.controller.tool_calls.allowances[0])
+    window.controller.home.preferences.change(tool_allowances=())
     (call,) = await asked(window, written("echo", n=3))
     assert call.state == "waiting"
     window.controller.asking.on_intent(StopAnswer())
