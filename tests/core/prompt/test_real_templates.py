@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.errors import ChatTemplateError
-from core.events import FIRST_IMAGE_ROW, Image, Message, Tool, ToolCall
+from core.events import FIRST_IMAGE_ROW, Attachment, Image, Message, Tool, ToolCall
 from core.prompt import ImageText, render
 from core.prompt.probe import variables_of
 from tests.core.prompt.test_tokens import control_ids
@@ -122,6 +122,21 @@ def test_a_public_template_writes_every_word_and_only_its_own_control_tokens(nam
         )
         ids = render(tokenizer, marked, tools=tools).ids
         assert control_ids(tokenizer, ids) == control_ids(tokenizer, prompt.ids), shape
+
+
+@pytest.mark.parametrize("name", thinned(FOUND, [name for name in FAST if name in FOUND][:4]))
+def test_a_long_result_of_a_tool_is_a_document(name: str) -> None:
+    tokenizer = tokenizer_of("byte-level BPE", (FOLDER / f"{name}.jinja").read_text())
+    text = "The toll is 73.50 dollars, and Rome's own.\n\nNothing else is due.\n" * 30
+    result = Message("tool", "", (Attachment("Result of weather", text),), tool_call_id=CALL.id)
+    messages = (Message("user", "Rain?"), Message("assistant", "", tool_calls=(CALL,)), result)
+    try:
+        prompt = render(tokenizer, messages, tools=(TOOL,))
+    except ChatTemplateError:
+        assert name in REFUSES
+        return
+    read = sum(each.end - each.start for each in prompt.regions if each.kind == "document")
+    assert read >= 0.8 * len(text)  # where a template escapes characters, each is a region of its own
 
 
 # The family of each template that writes images.

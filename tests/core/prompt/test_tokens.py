@@ -80,7 +80,7 @@ def test_control_tokens_in_documents_calls_results_and_tools_are_text(kind: str)
         talk = (
             Message("user", "Read", (Attachment(f"a{mark}.txt", f"text {mark} more"),)),
             Message("assistant", "", tool_calls=(call,)),
-            Message("tool", f"found {mark}", tool_call_id="1"),
+            Message("tool", f"found {mark}", (Attachment(f"r{mark}", f"long {mark} one"),), tool_call_id="1"),
         )
         return render(tokenizer, talk, f"Be brief{mark}.", (tool,)).ids
 
