@@ -196,6 +196,23 @@ def test_only_what_a_person_typed_is_their_own() -> None:
     assert "quoted" not in "\n".join(loop.own_texts(chat, "t"))
 
 
+def test_a_kill_in_any_phase_leaves_what_is_certain() -> None:
+    waiting = chat_with(written("fetch", {}))
+    call_id = only_call(waiting).id
+    running = loop.allow(waiting, "t", call_id, "once", "{}")
+    done = loop.returned(running, "t", call_id, CallResult("words"))
+    after = [each.settled("closed", keep_waiting=True) for each in (waiting, running, done)]
+    assert [only_call(each).state for each in after] == ["waiting", "unknown", "done"]
+    assert [each.turn("t").answer.status for each in after] == ["calling", "stopped", "stopped"]
+    assert all(each.turn("t").answer.can_go_on("toy") for each in after[1:])
+    copies = [each.settled("copied") for each in (waiting, running, done)]
+    assert [only_call(each).state for each in copies] == ["denied", "unknown", "done"]
+    assert all(each.turn("t").answer.over for each in copies)
+    for chat in (*after[1:], *copies):
+        with pytest.raises(CallError):
+            loop.allow(chat, "t", call_id, "once", "{}")
+
+
 # ---- any order of steps
 
 
@@ -271,6 +288,13 @@ class Loop(RuleBasedStateMachine):
             self.running.add(call.id)
             self.ran[call.id] = call.arguments
 
+    @rule(number=st.integers(0, 20))
+    def allow_store_and_run(self, number: int) -> None:
+        """What the controller does with a permission."""
+        self.allow(number, "once", None)
+        self.store()
+        self.run(number)
+
     @rule(number=st.integers(0, 20), result=st.sampled_from(["done", "error", "lost", "unsent"]))
     def end(self, number: int, result: str) -> None:
         call = self.call_at(number)
@@ -323,4 +347,4 @@ class Loop(RuleBasedStateMachine):
 
 
 TestLoop = Loop.TestCase
-TestLoop.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestLoop.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
