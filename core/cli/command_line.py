@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from core.cli import bench, doctor, generate, json_lines, launch, models, serve, tables, window
+from core.cli import bench, doctor, generate, json_lines, launch, models, serve, tables, tools, window
 from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
 from core.errors import DraftlightError, RequestError, SettingError, reason_of
 from core.system.private import tighten_home
@@ -82,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     tables.add_arguments(
         add_command(commands, "tables", "list, save, share, build and erase the tables of the drafters")
     )
+    tools.add_arguments(add_command(commands, "tools", "list and call the tools of a server (MCP)"))
     add_settings_command(
         add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )

@@ -48,7 +48,7 @@ _MOST_RESTARTS = 1
 _LOG_LINES = 200
 # The process ends its servers within this time, and is killed afterwards.
 _CLOSE_S = 8.0
-_RESTART_HINT = "Restart the server in Settings > Tools."
+_RESTART_HINT = "Restart the server in Window > Tools."
 
 
 class _Call(Struct):
@@ -123,7 +123,7 @@ class ToolsClient:
         """Ends a server if it runs, and starts it with the same entry. Raises `ToolsError`."""
         entry = self._entries.get(server)
         if entry is None:
-            raise ToolsError(f"“{server}” was not started.", "Switch it on in Settings > Tools.")
+            raise ToolsError(f"“{server}” was not started.", "Switch it on in Window > Tools.")
         await self.stop(server)
         return await self.start(entry)
 

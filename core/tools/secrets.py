@@ -53,7 +53,7 @@ def filled(entry: ServerEntry) -> ServerEntry:
         value = _read(entry.name, name)
         if value is None:
             raise ToolsError(
-                f"The secret “{name}” of “{entry.name}” is missing.", "Enter it in Settings > Tools."
+                f"The secret “{name}” of “{entry.name}” is missing.", "Enter it in Window > Tools."
             )
         values[name] = value
     return _with(entry, values)

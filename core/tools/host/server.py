@@ -52,7 +52,7 @@ _LISTED_BYTES = 8 * 1024 * 1024
 _SECRET_CHARACTERS = 4
 _RAW: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 _UNKNOWN = "It is not known whether it was carried out."
-_SEE_LOG = "See the server's log in Settings > Tools."
+_SEE_LOG = "See the server's log in Window > Tools."
 
 
 class Server:
