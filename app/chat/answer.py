@@ -321,7 +321,9 @@ class AnswerView(QWidget):
             card.hide()
             card.deleteLater()
         for call_id, view in waiting.items():
-            if call_id not in self.calls:
+            if call_id in self.calls:
+                self.calls[call_id].show_view(view)
+            else:
                 card = CallCard(entry.turn_id, view, self._act, self._resized, self)
                 self.calls[call_id] = card
                 card.show()

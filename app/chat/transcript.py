@@ -269,6 +269,8 @@ class Transcript(QScrollArea):
         entry = self._answers.get(turn_id)
         if entry is None:
             return
+        if entry.calls == tuple(calls):
+            return
         entry.calls = tuple(calls)
         item = self._items.get(entry)
         if isinstance(item, AnswerView) and item.is_ready:

@@ -73,7 +73,7 @@ class ArgumentArea(TextArea):
         self.is_measuring = False
         self.document().documentLayout().documentSizeChanged.connect(self._forget_heights)
         self.set_value(field.text)
-        self._before = self.value
+        self._before = self._unedited = self.value
         self.value_changed.connect(self._edited)
         theme.changed.connect(self._underline)
         self._underline()
@@ -115,6 +115,12 @@ class ArgumentArea(TextArea):
             show_tip(event, self, origin_words(span) if span else "")
             return True
         return super().event(event)
+
+    def show_spans(self, spans: Sequence[ArgumentSpan]) -> None:
+        """Show where the words of the unedited text are from."""
+        moved = spans_after([(each.start, each.end) for each in spans], self._unedited, self.value)
+        self.spans = [replace(spans[number], start=start, end=end) for number, start, end in moved]
+        self._underline()
 
     def _forget_heights(self) -> None:
         if not self.is_measuring:

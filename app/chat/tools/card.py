@@ -32,7 +32,7 @@ from app.session.tools.form import (
     values_of,
     visible,
 )
-from app.session.tools.views import CallView
+from app.session.tools.views import ArgumentSpan, CallView
 from app.theme.measures import STRETCH, column_of, lay_beside, row_of
 from app.theme.sheet import set_ground
 from app.theme.zoom import px
@@ -40,6 +40,43 @@ from app.theme.zoom import px
 ARMED_AFTER_MS = 500
 _PAD_PX = 14
 _TWO_ROWS_BELOW_PX = 560
+
+
+class CallNotes(QWidget):
+    """What the server says of a tool, and why the call is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[TextLabel] = []
+        self.reasons: list[TextLabel] = []
+        self._shown: tuple[list[str], tuple[str, ...]] = [], ()
+        self._column = column_of(gap=6, parent=self)
+
+    @property
+    def texts(self) -> list[str]:
+        """The reasons, then what the server says."""
+        return [label.text() for label in (*self.reasons, *self.notes)]
+
+    def show_view(self, view: CallView) -> None:
+        server = visible(view.record.server)
+        says = strings.described(server, visible(view.tool.description))
+        claim = strings.READ_ONLY if view.tool.read_only else strings.NOT_READ_ONLY
+        notes = [*filter(None, (says,)), claim.format(server=server)]
+        if (notes, view.reasons) == self._shown:
+            return
+        self._shown = notes, view.reasons
+        while (item := self._column.takeAt(0)) is not None:
+            if widget := item.widget():
+                widget.hide()
+                widget.deleteLater()
+        self.notes = [TextLabel(words, 11.5, 16, "text2", wrap=True) for words in notes]
+        self.reasons = [TextLabel(words, 12, 16, "text", wrap=True) for words in view.reasons]
+        for note in self.notes:
+            self._column.addWidget(note)
+        for reason in self.reasons:
+            row = QWidget()
+            row_of(IconLabel("warn", "text2"), (reason, 1), gap=7, parent=row)
+            self._column.addWidget(row)
 
 
 class CallCard(QWidget):
@@ -61,12 +98,10 @@ class CallCard(QWidget):
         self._arming = QTimer(self, singleShot=True, interval=ARMED_AFTER_MS)
         self._arming.timeout.connect(self._arm)
         record = view.record
-        server, tool = visible(record.server), visible(record.tool or record.name)
-        title = strings.question(server, tool)
+        title = strings.question(visible(record.server), visible(record.tool or record.name))
         self.title = TextLabel(title, 13, 18, "text", weight=600, wrap=True)
         self.setAccessibleName(title)
-        self.notes = [TextLabel(words, 11.5, 16, "text2", wrap=True) for words in self._notes(server)]
-        self.reasons = [TextLabel(words, 12, 16, "text", wrap=True) for words in view.reasons]
+        self.about = CallNotes()
         self.fields: list[ArgumentField] = []
         self.empty = TextLabel(strings.NO_ARGUMENTS, 12, 16, "text2")
         self.legend = OriginLegend()
@@ -101,6 +136,17 @@ class CallCard(QWidget):
 
     # ---- content
 
+    def show_view(self, view: CallView) -> None:
+        """Show what is known now: the origins of words, the reasons and the tool. What was edited stays."""
+        if view == self._view:
+            return
+        self._view = view
+        for shown in self.fields:
+            shown.area.show_spans(self._spans(shown.field))
+        self._show_state()
+        self._disarm()  # so that it is seen before anything is allowed
+        self._resized()
+
     @property
     def call_id(self) -> str:
         return self._view.record.id
@@ -131,21 +177,14 @@ class CallCard(QWidget):
 
     # ---- inside
 
-    def _notes(self, server: str) -> list[str]:
-        words = strings.described(server, visible(self._view.tool.description))
-        claim = strings.READ_ONLY if self._view.tool.read_only else strings.NOT_READ_ONLY
-        return [*filter(None, (words,)), claim.format(server=server)]
-
     def _lay_out(self) -> None:
         self._forms: QVBoxLayout = column_of(gap=8)
         allow = row_of(STRETCH, *reversed(self._allowing), gap=8)
         deny = row_of(self.stop, self.refuse, STRETCH, gap=8)
         self._buttons = row_of((deny, 1), (allow, 1), gap=8)
-        reasons = [row_of(IconLabel("warn", "text2"), (each, 1), gap=7) for each in self.reasons]
         self._column = column_of(
             row_of(IconLabel("tools", "text2", 16), (self.title, 1), gap=8),
-            *self.notes,
-            *reasons,
+            self.about,
             2,
             self.empty,
             self._forms,
@@ -169,11 +208,10 @@ class CallCard(QWidget):
         self._show_state()
 
     def _add_field(self, field: Field) -> ArgumentField:
-        spans = [each for each in self._view.spans if each.argument == field.name and field.given]
         removable = field.name and not field.required
         shown = ArgumentField(
             field if field.name else Field(strings.WHOLE, field.text, False),
-            spans,
+            self._spans(field),
             self._edited,
             self._resized,
             partial(self._remove, field.name) if removable else None,
@@ -183,6 +221,9 @@ class CallCard(QWidget):
         self._forms.addWidget(shown)
         shown.show()
         return shown
+
+    def _spans(self, field: Field) -> list[ArgumentSpan]:
+        return [each for each in self._view.spans if each.argument == field.name and field.given]
 
     def _offer_arguments(self) -> None:
         menu = QMenu(self)
@@ -248,8 +289,8 @@ class CallCard(QWidget):
         self.legend.show_origins(spans, edited=self.is_edited)
         self._can_run = not (problems or refused)
         self._show_buttons()
-        asked = [label.text() for label in (*self.reasons, *self.notes)]
-        self.setAccessibleDescription(". ".join((*asked, self.legend.text)))
+        self.about.show_view(self._view)
+        self.setAccessibleDescription(". ".join(filter(None, (*self.about.texts, self.legend.text))))
 
     def _show_buttons(self) -> None:
         for button in self._allowing:

@@ -173,7 +173,7 @@ def shown_result(call: CallRecord) -> str:
     text, left = call.result[:_RESULT_CHARACTERS], len(call.result) - _RESULT_CHARACTERS
     notes = [f"… and {left:,} more characters, which the model got"] if left > 0 else []
     if call.left_out:
-        notes.append(f"Not shown: {', '.join(call.left_out)}")
+        notes.append(f"Not shown: {', '.join(each.rstrip(',') for each in call.left_out)}")
     return "\n\n".join(filter(None, (text, *notes)))
 
 

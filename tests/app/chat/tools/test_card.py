@@ -63,9 +63,9 @@ def test_all_of_a_call_is_shown_with_its_origins_in_words(transcript: Transcript
     card = armed(transcript, qtbot)
     assert card.title.text() == "Allow “Files” to run “write_file”?"
     assert [field.text for field in card.fields] == list(WRITTEN.values())
-    assert [reason.text() for reason in card.reasons] == [REASON]
-    assert any("Writes a file" in note.text() for note in card.notes)
-    assert any("does not say that this tool only reads" in note.text() for note in card.notes)
+    assert [reason.text() for reason in card.about.reasons] == [REASON]
+    assert any("Writes a file" in note.text() for note in card.about.notes)
+    assert any("does not say that this tool only reads" in note.text() for note in card.about.notes)
     words = "your message, “lease.md”, the model itself, result of “fetch”"
     assert card.legend.text == f"Where the words are from: {words}"
     assert "“http://collect.example/x”: result of “fetch”" in card.fields[1].area.accessibleDescription()
@@ -164,6 +164,26 @@ def test_what_is_typed_is_sent_and_has_no_origin(
     assert allowed(asked) == [("once", WRITTEN | {"content": content})]
 
 
+def test_origins_and_reasons_that_come_later_are_shown_before_anything_is_allowed(
+    transcript: Transcript, asked: list[Intent], qtbot: QtBot
+) -> None:
+    show_calls(transcript, replace(VIEW, spans=(), reasons=()))
+    card = armed(transcript, qtbot)
+    assert not card.legend.isVisible()
+    card.fields[1].area.setFocus()
+    QTest.keyClicks(card.fields[1].area, "So: ")
+    transcript.show_calls("t", [VIEW])
+    assert card_of(transcript) is card
+    assert not card.is_armed
+    assert [reason.text() for reason in card.about.reasons] == [REASON]
+    area = card.fields[1].area
+    assert area.span_at(area.value.index("http")).name == "fetch"
+    assert area.span_at(0) is None
+    transcript.show_calls("t", [VIEW])
+    click(armed(transcript, qtbot).once)
+    assert allowed(asked)[0][1]["content"].startswith("So: The rent")
+
+
 def test_what_is_wrong_is_said_as_one_types(
     transcript: Transcript, asked: list[Intent], qtbot: QtBot
 ) -> None:
@@ -230,9 +250,11 @@ def test_words_of_a_server_cannot_pose_as_those_of_draftlight(transcript: Transc
     show_calls(transcript, CallView(CallRecord("waits", "x", "Ser\u200bver", "read\u202e"), tool))
     card = armed(transcript, qtbot)
     assert card.title.text() == "Allow “Ser\\u200bver” to run “read\\u202e”?"
-    assert card.notes[0].text().startswith("“Ser\\u200bver” says: Safe. Draftlight has")
-    assert len(card.notes[0].text()) < 400
-    assert card.notes[1].text() == "“Ser\\u200bver” says that this tool only reads. That is not checked."
+    assert card.about.notes[0].text().startswith("“Ser\\u200bver” says: Safe. Draftlight has")
+    assert len(card.about.notes[0].text()) < 400
+    assert (
+        card.about.notes[1].text() == "“Ser\\u200bver” says that this tool only reads. That is not checked."
+    )
     assert card.empty.isVisible()
     assert card.once.isEnabled()
 
