@@ -144,7 +144,7 @@ class AskController(QObject):
                 self._tools.refuse(intent)
             case ChooseTools(tools):
                 self._chats.keep(self._chats.open.with_tools(tools))
-                self._tools.prepare(self._chats.open, self._show_queue)
+                self._tools.prepare(self._chats.open, self._tools.show)
             case Regenerate(turn_id):
                 self.regenerate(turn_id)
             case ReadEverything(turn_id):

@@ -22,7 +22,7 @@ from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.session.chats.conversation import message_text
 from app.session.context import Held
-from core.events import CountTokens, Generate, Image, Message, ModelInfo, ReadingPace, TokenCount
+from core.events import CountTokens, Generate, Image, Message, ModelInfo, ReadingPace, TokenCount, Tool
 from core.prefill.forecast import forecast
 from core.settings.request import Chat, Settings
 from core.worker.client import CommandError
@@ -30,7 +30,7 @@ from core.worker.client import CommandError
 _AFTER_MS = 300
 _ROWS = 260  # of an image that is not counted; families take 64 to 4,096, most of them about this
 _PROMPTS = 8  # kept, so that a chat without answers that is opened again is not counted again
-_Prompt = tuple[tuple[Message, ...], Chat]
+_Prompt = tuple[tuple[Message, ...], Chat, tuple[Tool, ...]]
 
 
 class TokenMemory(Protocol):
@@ -60,6 +60,7 @@ class ContextMeter(QObject):
         self._prompts: deque[tuple[_Prompt, int]] = deque(maxlen=_PROMPTS)
         self._prompt_task: asyncio.Task[None] | None = None
         self._settings = Settings()
+        self._tools: tuple[Tool, ...] = ()
         self._pace: ReadingPace | None = None
         self._model_tokens = 0
         self._refused_by_tokens = 0
@@ -88,6 +89,12 @@ class ContextMeter(QObject):
     def family(self) -> str:
         """The tokenizer family; empty while no model is loaded."""
         return self._family
+
+    def set_tools(self, tools: tuple[Tool, ...]) -> None:
+        """The tools that the open chat offers to the model, which are a part of its prompt."""
+        if tools != self._tools:
+            self._tools = tools
+            self._timer.start()
 
     def set_memory(self, memory: TokenMemory) -> None:
         self._memory = memory
@@ -178,8 +185,8 @@ class ContextMeter(QObject):
 
     async def _count_prompt(self, prompt: _Prompt) -> None:
         """Count a prompt that no answer has counted: system prompt and template included."""
-        counts, (messages, chat) = self._counts, prompt
-        asked = Generate("", messages, Settings(chat=chat))
+        counts, (messages, chat, tools) = self._counts, prompt
+        asked = Generate("", messages, Settings(chat=chat), tools=tools)
         try:
             count = await self._worker.ask(CountTokens("", prompt=asked), TokenCount)
         except CommandError:
@@ -218,7 +225,7 @@ class ContextMeter(QObject):
                 if image.hash not in self._rows:
                     self._rows[image.hash] = None
                     self._worker.begin(self._count_image(image))
-        prompt = self._held.messages, self._settings.chat
+        prompt = self._held.messages, self._settings.chat, self._tools
         if self._idle and not self._held.counted_tokens and self._prompt_tokens is None:
             self._end_prompt_count()
             self._prompt_task = self._worker.begin(self._count_prompt(prompt))
@@ -229,7 +236,7 @@ class ContextMeter(QObject):
     @property
     def _prompt_tokens(self) -> int | None:
         """The tokens of the next prompt without the draft, if they were counted."""
-        wanted = self._held.messages, self._settings.chat
+        wanted = self._held.messages, self._settings.chat, self._tools
         return next((tokens for prompt, tokens in reversed(self._prompts) if prompt == wanted), None)
 
     def _size(self, texts: Iterable[str]) -> tuple[int, int, bool]:

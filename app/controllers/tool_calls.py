@@ -80,7 +80,7 @@ class ToolCalls(QObject):
         app.preferences.change(tool_allowances=kept_chats)
         answering.calls_made.connect(self._take)
         page.chat_shown.connect(self._on_chat_shown)
-        servers.changed.connect(self._show_open)
+        servers.changed.connect(self.show)
 
     # ---- the tools of a chat
 
@@ -108,6 +108,14 @@ class ToolCalls(QObject):
     def missing(self, chat: Conversation) -> tuple[str, ...]:
         """The names of the chat's tools that cannot be offered now."""
         return tuple(each.tool for each in chat.tools if self._tool(each) is None)
+
+    def show(self) -> None:
+        """Show what the open chat has of tools and calls."""
+        chat = self._app.chats.open
+        self._app.meter.set_tools(tuple(each.declared for each in self.offered(chat)))
+        for turn in chat.turns:
+            if turn.answer.calls:
+                self._show(turn, chat)
 
     # ---- intents
 
@@ -312,15 +320,9 @@ class ToolCalls(QObject):
 
     def _on_chat_shown(self) -> None:
         chat = self._app.chats.open
-        self._show_open()
+        self.show()
         if chat.tools or loop.waiting(chat):
             self.prepare(chat, lambda: self._take(chat.id))
-
-    def _show_open(self) -> None:
-        chat = self._app.chats.open
-        for turn in chat.turns:
-            if turn.answer.calls:
-                self._show(turn, chat)
 
     def _show(self, turn: Turn, chat: Conversation) -> None:
         views = tuple(self._view(call) for call in turn.answer.calls)
