@@ -38,26 +38,22 @@ def held(chat: Conversation, last_tokens: int) -> Held:
     for turn in reversed(chat.turns):
         answer = turn.answer
         is_partial = answer.status in ("waiting", "writing", "cut_off", "failed")
-        if answer.ends_with_results:  # which the model has not read
-            newest = [call.message for call in answer.calls if call.after == answer.last_generation]
-            uncounted[:0] = _texts(newest)
-            images[:0] = _images(newest)
         if turn is chat.turns[-1] and is_partial and last_tokens:
             counted_tokens = last_tokens
-        elif answer.finished is not None:
+            break
+        if answer.finished is not None:
             counted_tokens = answer.finished.stats.context_used_tokens
+        if answer.calls:
+            # If the answer was counted, no generation has read the results that it ends with.
+            unread = answer.last_generation if answer.ends_with_results else -1
+            results = [each.message for each in answer.calls if not counted_tokens or each.after == unread]
+            uncounted[:0] = _texts(results)
+            images[:0] = _images(results)
         if counted_tokens:
             break
-        newest_after = answer.last_generation if answer.ends_with_results else -1
-        results = [call.message for call in answer.calls if call.after != newest_after]
-        texts = (
-            *(each.text for each in turn.user.attachments),
-            turn.user.content,
-            answer.text,
-            *_texts(results),
-        )
+        texts = (*(each.text for each in turn.user.attachments), turn.user.content, answer.text)
         uncounted[:0] = [text for text in texts if text]
-        images[:0] = (*turn.user.images, *_images(results))
+        images[:0] = turn.user.images
     messages = () if counted_tokens else chat.ask("", PROBE).messages_for_request()
     return Held(counted_tokens, tuple(uncounted), messages, tuple(images))
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 
 from app.session.chats.conversation import Conversation
 from app.session.context import Held, held
+from app.session.tools import loop
 from core.events import Attachment, Message
+from core.tools.messages import CallResult
+from tests.app.session.tools.test_loop import chat_with, tokens_of, written
 from tests.app.session.words import finished, token
 
 NEW = Conversation("c1", datetime(2026, 5, 4, 12, 0))
@@ -49,3 +53,20 @@ def test_without_any_count_the_chats_messages_are_counted() -> None:
     found = held(NEW.ask("t1", user("One")), 0)
     # Without an answer, what is asked next is part of the same message.
     assert found == Held(0, ("One",), (user("One\n\nx"),))
+
+
+def test_results_that_the_model_has_not_read_are_counted_besides() -> None:
+    calls = chat_with(written("fetch", {}))
+    call = calls.turn("t").answer.calls[0]
+    calls = loop.allow(calls, "t", call.id, "once", "{}")
+    calls = loop.returned(calls, "t", call.id, CallResult("x" * 2_500))
+    finished = calls.turn("t").answer.finished
+    assert finished is not None
+    used = replace(finished, stats=replace(finished.stats, context_used_tokens=50))
+    calls = calls.with_answer("t", replace(calls.turn("t").answer, finished=used))
+    assert (held(calls, 0).counted_tokens, held(calls, 0).uncounted) == (50, ("x" * 2_500,))
+    assert held(calls.go_on("t", "toy"), 90).uncounted == ()
+    later = calls.go_on("t", "toy").write("t", tokens_of("So.", first=1)).finish("t", used)
+    assert held(later, 0).uncounted == ()
+    unknown = calls.with_answer("t", replace(calls.turn("t").answer, finished=None))
+    assert held(unknown, 0).uncounted[-1] == "x" * 2_500
