@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     command("ahead", "time to first token of a document that was read before its question", _ahead)
     command("images", "time and memory of images, and of follow-up questions", _images)
     command("readings", "which way of reading answers best, in longer texts", _readings)
+    command("tool-calls", "what recorded calls of tools are made of, and their streams", _tool_calls)
     command("served", "what the local server adds to an answer", _served)
     command("predictions", "predicted time left of a prefill, against what it takes", _predictions)
     return root
@@ -158,6 +159,13 @@ def _readings(parser: argparse.ArgumentParser) -> None:
 def _served(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_option(parser, "--pairs", whole(), 9, "answers")
+
+
+def _tool_calls(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--conversations", type=readable_file, required=True, metavar="F.json")
+    parser.add_argument("--tools", type=readable_file, required=True, metavar="F.json")
+    add_option(parser, "--most", whole(), 50, "conversations")
+    add_option(parser, "--streams", whole(), 60, "streams that are written")
 
 
 def _predictions(parser: argparse.ArgumentParser) -> None:
