@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
 
 from core.decoding.text import StopTexts, TokenTexts
 from core.events import Token
@@ -158,6 +160,18 @@ def test_a_byte_level_vocabulary_gets_its_decoder(tokenizers: dict[str, Tokenize
     for kind in ("hybrid-sentencepiece", "hybrid-metaspace", "hybrid-nothing"):
         ids = tokenizers[kind].encode("I'm glad you're é", add_special_tokens=False)
         assert "".join(streamed(tokenizers[kind], ids)) == "I'm glad you're é"
+
+
+@pytest.mark.parametrize("falls_back", [False, True])
+def test_a_token_that_looks_like_a_byte_is_one_only_with_byte_fallback(falls_back: bool) -> None:
+    tokenizer: Any = Tokenizer(models.BPE({"<0xC3>": 0, "<0xA9>": 1, "a": 2}, [], byte_fallback=falls_back))
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback()] if falls_back else [decoders.Fuse()])
+    stream = TokenTexts(PreTrainedTokenizerFast(tokenizer_object=tokenizer))  # type: ignore[arg-type]
+    found = [list(stream.add(token)) for token in (0, 1, 2)]
+    assert [piece for pieces in found for piece in pieces] == (
+        ["", "é", "a"] if falls_back else ["<0xC3>", "<0xA9>", "a"]
+    )
+    assert bool(found[0]) is not falls_back
 
 
 def test_a_token_takes_the_same_time_late_in_an_answer(starter: TokenizerWrapper) -> None:

@@ -23,7 +23,6 @@ from core.events import Generate, Grammar, Token
 from core.folders.folder import fingerprint
 from core.models.loader import load, load_family
 from core.settings import Settings, assign
-from tests.core.tokenizers import KINDS, loaded
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 
@@ -171,12 +170,6 @@ def test_a_family_is_that_of_its_models(folder: Path) -> None:
     assert (family.family, family.family_name) == (model.info.family, model.info.family_name)
     assert family.vocabulary == max(model.tokenizer.get_vocab().values()) + 1
     assert family.encode("ab") == [int(token) for token in model.tokenizer.encode("ab")]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("hybrid")])
-def test_a_byte_level_vocabulary_has_a_byte_level_decoder(kind: str, tmp_path: Path) -> None:
-    tokenizer, text = loaded(kind, tmp_path), "I'm glad, déjà vu:\n    yield 🎉"
-    assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
 
 
 def test_fingerprint_is_of_the_map_alone() -> None:
