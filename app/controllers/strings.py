@@ -257,5 +257,7 @@ def server_exists(name: str) -> str:
     return f"There is a tool server “{name}” already."
 
 
-def server_died(name: str, problem: str) -> str:
-    return f"The tool server “{name}” ended and is being started again. {problem}".strip()
+def server_died(name: str, *, runs: bool) -> str:
+    if runs:
+        return f"The tool server “{name}” ended and was started again."
+    return f"The tool server “{name}” ended again. It can be restarted in the window “Tools”."

@@ -14,7 +14,7 @@ from app.controllers.context_meter import TokenCounts
 from app.controllers.page import ChatPage
 from app.controllers.tool_servers import ToolServers
 from app.session.tools.calls import ChosenTool
-from core.events import CountTokens, TokenCount
+from core.events import CountTokens, ModelInfo, TokenCount
 from core.tools.messages import ServerEntry, ServerTool
 from core.worker.client import CommandError
 
@@ -36,9 +36,8 @@ class ToolChoiceController(QObject):
     def __init__(self, app: App, page: ChatPage, servers: ToolServers, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._app, self._servers = app, servers
-        self._why_not = ""  # the loaded model cannot have tools
+        self._info: ModelInfo | None = None  # of the loaded model
         self._counts = TokenCounts()
-        self._family = ""
         self._composer = app.views.composer
         self._composer.tools.wire(self._choose, servers.start, self.window_requested.emit)
         self._soon = QTimer(self, singleShot=True, interval=_SOON_MS)
@@ -50,21 +49,25 @@ class ToolChoiceController(QObject):
         """What the declaration of a tool takes in a prompt; None: not counted yet."""
         return self._counts.of(declaration(tool))
 
-    def follow(self, has_model: bool) -> None:
-        """A model was loaded, or is gone."""
-        family = self._app.meter.family if has_model else ""
-        if family != self._family:
-            self._family, self._counts = family, TokenCounts()
+    def follow(self, info: ModelInfo | None) -> None:
+        """Another model is loaded, or none."""
+        if info is self._info:
+            return
+        if info is None or self._info is None or info.family != self._info.family:
+            self._counts = TokenCounts()
+        self._info = info
         self.show()
 
     def show(self) -> None:
         """Show the tools of the servers that are on, and count those that are not counted."""
-        if self._family:
+        if self._info:
             offered = [tool for entry in self._servers.on for tool in self._servers.tools(entry.name)]
             for text in self._counts.ask(map(declaration, offered)):
                 self._app.worker.begin(self._count(text))
         offers = tuple(map(self._offer, self._servers.on))
-        self._composer.tools.show_choice(ToolChoice(offers, self._app.chats.open.tools, self._why_not))
+        unread = self._info is not None and not self._info.format.calls
+        why_not = strings.UNREAD_CALLS if unread else ""
+        self._composer.tools.show_choice(ToolChoice(offers, self._app.chats.open.tools, why_not))
 
     def _offer(self, entry: ServerEntry) -> ServerOffer:
         state = self._servers.state(entry.name)

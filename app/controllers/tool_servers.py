@@ -29,7 +29,7 @@ class ToolServers(QObject):
 
     changed = Signal()  # the servers, which are on, their states or tools
     logged = Signal(str)  # a server wrote a line to its log
-    died = Signal(object)  # ServerState of a server that ended by itself
+    died = Signal(object)  # ServerState of a server that ended by itself and is ready again, or failed
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class ToolServers(QObject):
         self.client = client or ToolsClient()
         self.client.on_event = self._take
         self._logs: dict[str, deque[str]] = {}
+        self._told: dict[str, int] = {}  # the run of each server whose end was told last
         self._storing = asyncio.Lock()  # secrets, which a server must not be started without
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -203,7 +204,12 @@ class ToolServers(QObject):
             self._logs.setdefault(event.server, deque(maxlen=_LOG_LINES)).append(event.line)
             self.logged.emit(event.server)
             return
-        if event.phase == "ended":
+        if (
+            event.restarts
+            and event.phase in ("ready", "failed")
+            and self._told.get(event.server) != event.run
+        ):
+            self._told[event.server] = event.run
             self.died.emit(event)
         self.changed.emit()
 

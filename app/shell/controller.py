@@ -49,6 +49,7 @@ from core.errors import RequestError
 from core.events import Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.window import Server
+from core.tools.messages import ServerState as ToolServerState
 
 # A draft of at least this many characters is read while it is typed.
 _LONG_DRAFT = 2000
@@ -293,6 +294,12 @@ class WindowController(QObject):
         )
         return assign_all(settings, own)
 
+    def _tell_died(self, state: ToolServerState) -> None:
+        """Say in a chat with tools of a server that it ended."""
+        if any(tool.server == state.server for tool in self.chats.open.tools):
+            notice = strings.server_died(state.server, runs=state.phase == "ready")
+            self._views.notice_bar.show_notice(notice)
+
     def _report_tools(self, error: RequestError) -> None:
         self.trouble.show_request_error(error, "tools")
 
@@ -314,7 +321,8 @@ class WindowController(QObject):
         self._answering.answer_finished.connect(self._on_answer_finished)
         self.models.wait_ended.connect(self.asking.stop_waiting)
         page.chat_shown.connect(self._on_chat_shown)
-        self.link_changed.connect(lambda link: self.tool_choice.follow(link.phase is Phase.READY))
+        self.tool_servers.died.connect(self._tell_died)
+        self.link_changed.connect(lambda link: self.tool_choice.follow(link.info))
 
     def _on_answer_finished(self, turn_id: str) -> None:
         self.answer_finished.emit(turn_id)

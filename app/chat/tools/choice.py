@@ -39,7 +39,7 @@ class ServerOffer(Struct, frozen=True):
 
 
 class ToolChoice(Struct, frozen=True):
-    """What can be chosen in the open chat, and what is. `why_not`: why the loaded model cannot have tools."""
+    """What can be chosen in the open chat, and what is. `why_not`: why the loaded model may not use tools."""
 
     servers: tuple[ServerOffer, ...] = ()
     chosen: tuple[ChosenTool, ...] = ()

@@ -202,6 +202,9 @@ CHOICE = "Tools of this chat"
 CHOICE_SAYS = "Which tools the model may ask for in this chat. Each call is asked about before it runs."
 ALL_OF = "All tools of {server}"
 STARTING = "Starting…"
+UNREAD_CALLS = (
+    "Tools may not work with this model: its chat template has no form of calls that Draftlight knows."
+)
 HAS_NO_TOOLS = "This server has no tools."
 
 
