@@ -20,6 +20,7 @@ from msgspec import Struct
 from app.session import strings
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.session.chats.parts import PartSplitter
+from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat
 from core.events import TYPED, ReadingMap, Token
 from core.origins import (
@@ -138,6 +139,7 @@ class _Traced:
         self.question = question if sources else ""
         self.earlier: tuple[Origins, ...] = ()
         self.answer = Answer()
+        self._calls: tuple[CallRecord, ...] | None = None
         self.reading: ReadingMap | None = None
         self.result = AnswerOrigins(sources)
         self._tracer: Tracer | None = None
@@ -153,7 +155,9 @@ class _Traced:
 
     def take(self, answer: Answer) -> bool:
         """Take the answer as it is now. Returns False if it does not continue what was taken before."""
-        before = self.answer
+        if self._calls is not None and answer.calls != self._calls:  # their results are sources
+            return False
+        before, self._calls = self.answer, answer.calls
         grows = answer.tokens[: self._fed] == before.tokens[: self._fed] if answer is not before else True
         if self._tracer is not None and (not grows or answer.reading is not self.reading):
             return False

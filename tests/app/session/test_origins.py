@@ -181,6 +181,21 @@ def test_each_generation_of_an_answer_is_traced_as_its_own() -> None:
     assert facts_of(replace(answer, calls=()))[-1] == ("420", "nowhere")
 
 
+def test_a_result_is_a_source_once_the_call_has_ended() -> None:
+    words = ("The toll", " is 73.50 dollars.")
+    call = replace(returned("find", "", 1), state="running")
+    running = replace(answer_of(CALL, calls=(call,)), status="calling")
+    origins = ChatOrigins()
+    origins.follow(chat_of("").with_answer("t0", running))
+    while not origins.step(1.0)[1]:
+        pass
+    done = returned("find", "The toll is 73.50 dollars.", 1)
+    origins.follow(chat_of("").with_answer("t0", answer_of(CALL, *words, calls=(done,))))
+    while not origins.step(1.0)[1]:
+        pass
+    assert [fact.state for fact in origins.of("t0").origins.facts] == ["document"]
+
+
 @pytest.mark.parametrize("step_s", [0.0, 1.0])
 def test_an_answer_that_turns_out_to_be_a_thought_is_traced_again(step_s: float) -> None:
     """Without a known format, a closing tag makes a thought of all before it."""
