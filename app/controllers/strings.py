@@ -227,7 +227,7 @@ CALL_NOT_STORED_HINT = "Free some space on the disk, and ask again."
 def tools_missing(names: Sequence[str]) -> str:
     """A question is sent without some of the chat's tools."""
     listed = ", ".join(f"“{name}”" for name in names)
-    return f"Sent without {listed}: the server does not run. See Window > Tools."
+    return f"Sent without {listed}: the server does not run. See the window “Tools”."
 
 
 def no_tool(server: str, tool: str) -> str:
