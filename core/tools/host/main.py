@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+import stat
 import sys
 
 from core.errors import ProtocolError
@@ -70,6 +71,9 @@ class Host:
             task.cancel()
 
     async def _read(self) -> None:
+        kind = os.fstat(0).st_mode
+        if not stat.S_ISFIFO(kind) and not stat.S_ISSOCK(kind):
+            return  # not started by a window; the loop cannot wait for a file or a device
         reader = asyncio.StreamReader(limit=LINE_LIMIT_BYTES)
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -92,6 +92,7 @@ class ServerProcess:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read_messages, received_in)
             tasks.start_soon(self._write_messages, sent_out, received_in)
+            tasks.start_soon(self._watch_exit, received_in)
             try:
                 yield received, sent
             finally:
@@ -171,6 +172,14 @@ class ServerProcess:
                         await stdin.drain()
         except (OSError, TimeoutError):
             received.close()  # otherwise the requests would wait for ever
+
+    async def _watch_exit(self, received: Any) -> None:
+        """Ends the read stream after the process, whose children may hold its pipes open."""
+        while self.status is None:
+            await asyncio.sleep(_EXIT_S)
+        await asyncio.sleep(_EXIT_S)  # for its last messages
+        received.close()
+        self.ended.set()
 
     async def _read_log(self) -> None:
         assert self._process.stderr is not None

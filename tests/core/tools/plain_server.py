@@ -34,6 +34,7 @@ tools = [
     "long",
     "parts",
     "error",
+    "half",
     "twice",
     "change",
     "environment",
@@ -91,6 +92,11 @@ def call(number: Any, name: str, given: dict[str, Any]) -> None:
                 send({"id": number, "error": {"code": -32602, "message": "no such thing"}})
             else:
                 answer(number, "it failed", isError=True)
+        case "half":
+            text = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"a\\ud83d"}]}}\n'
+            with lock:
+                sys.stdout.buffer.write(text % number)
+                sys.stdout.buffer.flush()
         case "twice":
             answer(number, "first")
             answer(number, "second")
@@ -152,15 +158,15 @@ def flood() -> None:
 
 def main() -> None:
     note("started", str(os.getpid()))
+    if "child" in WORDS:
+        script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+        child = subprocess.Popen([sys.executable, "-c", script])
+        note("started", str(child.pid))
     if "exit" in WORDS:
         print("it cannot start because of a missing key", file=sys.stderr)
         sys.exit(int(WORDS["exit"]))
     if "deaf" in WORDS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if "child" in WORDS:
-        script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-        child = subprocess.Popen([sys.executable, "-c", script])
-        note("started", str(child.pid))
     if "banner" in WORDS:
         print("Welcome to the server!\n{not json}\n", flush=True)
     if "flood" in WORDS:

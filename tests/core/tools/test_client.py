@@ -178,6 +178,15 @@ def test_a_stopped_server_ends_with_its_call_and_its_whole_group(serving: Servin
     assert noted(tmp_path, "ran") == ["slow"]
 
 
+def test_what_a_server_that_could_not_start_leaves_behind_ends(serving: Serving, tmp_path: Path) -> None:
+    state = serving.run(serving.client.start(plain(tmp_path, "child", "exit=4", name="leaves")))
+    assert state.phase == "failed"
+    serving.run(serving.client.stop("leaves"))  # while its group is being ended
+    pids = [int(pid) for pid in noted(tmp_path, "started")]
+    assert len(pids) == 2
+    serving.run(until(lambda: not any(map(is_alive, pids))))
+
+
 def test_a_slow_server_is_waited_for_and_called_once(serving: Serving, tmp_path: Path) -> None:
     entry = plain(tmp_path, "slow=0.5", name="slow")
 
@@ -272,6 +281,7 @@ def test_what_is_no_message_goes_to_the_log(serving: Serving, tmp_path: Path) ->
     name = started(serving, tmp_path, "banner")
     assert called(serving, name, "junk").text == "after junk"
     assert called(serving, name, "twice").text == "first"
+    assert called(serving, name, "half").text == "a\ufffd"
     assert called(serving, name, "echo").text == "{}"
     assert "Welcome to the server!" in serving.lines(name)
     assert "no message" in serving.lines(name)
@@ -292,9 +302,9 @@ def test_a_log_without_end_is_thinned_out_and_stops_nothing(serving: Serving, tm
 
 def test_changed_tools_are_listed_again(serving: Serving, tmp_path: Path) -> None:
     name = started(serving, tmp_path, "many=200")
-    assert len(serving.client.states[name].tools) == 213
+    assert len(serving.client.states[name].tools) == 214
     called(serving, name, "change", name="brand_new")
-    serving.run(until(lambda: serving.client.states[name].tools[13].name == "brand_new"))
+    serving.run(until(lambda: serving.client.states[name].tools[14].name == "brand_new"))
     serving.run(serving.client.stop(name))
 
 
