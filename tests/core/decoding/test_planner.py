@@ -191,6 +191,9 @@ def test_the_worth_of_a_draft_is_what_it_emits_more_than_plain_steps_in_its_time
     assert planner.worth(EMPTY) == pytest.approx(-0.3)
     # Known tokens are read in either case.
     assert planner.worth(chain, 3) == pytest.approx(planner.worth(chain))
+    # Where the second row is free, a chain after one pending token is worth a row more than after two.
+    stepped = Planner(lambda width, tree: 1.0 + 0.1 * max(0, width - 2))
+    assert stepped.worth(chain) == stepped.worth(chain, 1) == pytest.approx(stepped.worth(chain, 2) + 0.1)
     assert Planner(lambda width, tree: 1.0).worth(EMPTY) == 0.0
 
 
