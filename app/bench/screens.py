@@ -60,6 +60,7 @@ SCREENS = (
     "panels",
     "models",
     "settings",
+    "tools",
     "help",
     "deleted",
     "about",

@@ -16,7 +16,7 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.session.tools.calls import ChosenTool
 from app.session.tools.form import visible
-from app.theme.measures import column_of, row_of, set_fixed_width, set_font
+from app.theme.measures import column_of, row_of, set_fixed_width
 from app.theme.sheet import set_ground
 from app.theme.zoom import px
 
@@ -67,7 +67,6 @@ class ToolsButton(Button):
         self.choice = ToolChoice()
         self.popover = ToolsPopover(closed, self)
         self._opened: Callable[[], object] = lambda: None
-        set_font(self, 12, tabular=True)
         on_click((self, self.open))
         self.show_choice(self.choice)
 

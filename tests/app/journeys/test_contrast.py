@@ -22,7 +22,7 @@ from tests.app.stage import kill, outside_of_tasks, play, ready, sheet, until
 
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
 LEVELS: tuple[Level, ...] = ("live", "dim", "bad")
-SIDE_WINDOWS = ("settings", "tables", "models", "lab", "help", "deleted", "library")
+SIDE_WINDOWS = ("settings", "tables", "models", "lab", "help", "deleted", "library", "tools")
 _STATES: tuple[Callable[[QWidget, bool], None], ...] = (
     lambda window, on: None,
     contrast.pointed_at,

@@ -19,7 +19,7 @@ from tests.thinned import thinned
 
 # QLineEdit's own, at each side of its text.
 _LINE_EDIT_PX = 2
-SIDE_WINDOWS = ("settings", "models", "library", "lab", "tables")
+SIDE_WINDOWS = ("settings", "models", "library", "lab", "tables", "tools")
 
 
 def of_lines(root: QWidget) -> Iterator[tuple[str, int, int]]:
