@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -63,8 +64,12 @@ async def test_an_added_server_is_shown_whole_and_does_not_run(stage: Stage, hom
     assert "LOG=1" in command
     assert "API_TOKEN=••••" in command
     assert TOKEN not in command
-    assert window.controller.tool_servers.client.pid is None
     assert tools.servers.detail.state.text().startswith("Off. Nothing of it runs.")
+    secrets = home / "home" / "tool_secrets.json"
+    await until(lambda: secrets.exists() and TOKEN in secrets.read_text("utf-8"))
+    await asyncio.sleep(0.05)
+    assert window.controller.tool_servers.client.states == {}
+    assert window.controller.tool_servers.client.pid is None
     await stage.close()
     stored = (home / "chats" / "preferences.json").read_text("utf-8")
     assert "notes-server" in stored
