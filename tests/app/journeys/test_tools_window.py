@@ -65,7 +65,7 @@ async def test_an_added_server_is_shown_whole_and_does_not_run(stage: Stage, hom
     assert "API_TOKEN=••••" in command
     assert TOKEN not in command
     assert tools.servers.detail.state.text().startswith("Off. Nothing of it runs.")
-    secrets = home / "home" / "tool_secrets.json"
+    secrets = home / "home" / "data" / "tool_secrets.json"
     await until(lambda: secrets.exists() and TOKEN in secrets.read_text("utf-8"))
     await asyncio.sleep(0.05)
     assert window.controller.tool_servers.client.states == {}
