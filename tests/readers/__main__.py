@@ -21,6 +21,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -53,6 +54,8 @@ _ENDINGS = {
     ".pdf": "PDF",
     ".epub": "EPUB",
 }
+_BOX = re.compile(r"(MediaBox|CropBox|rot):\s+([-\d. ]+)")
+_MOST_PAGES = 100_000
 _KINDS = sorted(set(_ENDINGS.values()))
 _NAMES = {"PDF": "pdftotext", "HTML": "w3m", "EPUB": "w3m"}
 # A module of LibreOffice that is a package of its own.
@@ -167,7 +170,8 @@ def _compare(path: Path, kind: str, scratch: Path) -> dict[str, object]:
 
 def _reference(path: Path, kind: str, scratch: Path) -> str:
     if kind == "PDF":
-        return _run(["pdftotext", "-enc", "UTF-8", str(path), "-"])
+        read = ["pdftotext", "-enc", "UTF-8", str(path), "-"]
+        return "".join(_run([*read[:1], *inside, *read[1:]]) for inside in _inside_crop(path))
     if kind == "HTML":
         body = _page(path)
         found = _TITLE.search(path.read_bytes())
@@ -181,6 +185,32 @@ def _reference(path: Path, kind: str, scratch: Path) -> str:
     if kind == "Slides":
         return "".join(_run(["pdftotext", "-enc", "UTF-8", str(each), "-"]) for each in written)
     return "\n".join(each.read_text("utf-8-sig") for each in written)
+
+
+def _inside_crop(path: Path) -> Iterator[list[str]]:
+    """Options of pdftotext for each run of pages with the same boxes.
+
+    Outside of the crop box it gives words that no viewer shows. Its area is given by the media box, upright:
+    turned pages are read whole.
+    """
+    found = _BOX.findall(_run(["pdfinfo", "-f", "1", "-l", str(_MOST_PAGES), "-box", str(path)]))
+    media, crop, turns = (
+        [told for name, told in found if name == box] for box in ("MediaBox", "CropBox", "rot")
+    )
+    if media == crop:
+        yield []
+        return
+    first = 1
+    for (*edges, turn), run in groupby(zip(media, crop, turns)):
+        last = first + len(list(run)) - 1
+        (media_left, _, _, media_top), (left, bottom, right, top) = (
+            tuple(map(float, each.split())) for each in edges
+        )
+        area = {"x": left - media_left, "y": media_top - top, "W": right - left, "H": top - bottom}
+        area = area if turn.strip() == "0" else {}
+        sides = (part for name, points in area.items() for part in (f"-{name}", str(round(points))))
+        yield ["-f", str(first), "-l", str(last), *sides]
+        first = last + 1
 
 
 def _page(path: Path) -> str:
