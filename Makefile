@@ -61,7 +61,7 @@ test-tools: libraries ## Run the tests of tests/zoo, tests/tuning and tests/read
 e2e: libraries ## Run the end-to-end tests on a virtual display; saves screenshots (needs Xvfb, xdotool and openbox; 6 minutes; OUT=dir)
 	@DRAFTLIGHT_E2E_PICTURES=$(OUT)/e2e $(BIN)/python -m pytest -q -rs -m e2e tests/app/e2e
 
-test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed $(CLIENTS)/servers/.installed $(if $(shell command -v npm),$(CLIENTS)/js/.installed $(CLIENTS)/servers-js/.installed) ## Test the server with real clients, and published tool servers (installs them once, in OUT; Python 3.11 or 3.12; JavaScript's with npm)
+test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed $(CLIENTS)/llama-index/.installed $(CLIENTS)/servers/.installed $(if $(shell command -v npm),$(CLIENTS)/js/.installed $(CLIENTS)/servers-js/.installed) ## Test the server with real clients, and published tool servers (installs them once, in OUT; Python 3.11 or 3.12; JavaScript's with npm)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
 
 test-agents: libraries ## Test the server with coding agents (needs npm; installs them once, in OUT)
@@ -192,7 +192,7 @@ lock: ## Resolve the dependencies again (needs uv)
 	  pyproject.toml -o requirements.lock
 	@uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --upgrade \
 	  packaging/packager.in -o packaging/packager.lock
-	@for name in clients aider servers; do uv pip compile --universal --generate-hashes --no-header --upgrade \
+	@for name in clients aider llama-index servers; do uv pip compile --universal --generate-hashes --no-header --upgrade \
 	  --python-version 3.11 tests/clients/$$name.in -o tests/clients/$$name.lock; done
 
 clean: ## Remove the environment and everything that was built

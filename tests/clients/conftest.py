@@ -25,6 +25,8 @@ from tests.core.seeing import write_seeing_model
 
 HERE = Path(__file__).parent
 JAVASCRIPT = HERE / "js" / "javascript_client.mjs"
+# Of programs whose client needs other versions than all the others.
+_ENVIRONMENTS = {"llama_index_client": "llama-index"}
 _START_S = 120
 _PROGRAM_S = 1500
 
@@ -137,7 +139,8 @@ class Clients:
                 copied = shutil.copy(JAVASCRIPT, self._environments / "js")
                 ran = self.run("js", [copied], {"OPENAI_AGENTS_DISABLE_TRACING": "1"})
             else:
-                ran = self.run("clients", [HERE / "programs" / f"{program}.py"])
+                environment = _ENVIRONMENTS.get(program, "clients")
+                ran = self.run(environment, [HERE / "programs" / f"{program}.py"])
             lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith('{"case"')]
             assert lines, ran.stderr
             self._outcomes[program] = {line["case"]: line["problem"] for line in lines}
