@@ -83,7 +83,7 @@ def around(text: str, place: Place) -> tuple[str, str, str]:
 
 
 def facts_line(origins: AnswerOrigins, source: str) -> str:
-    """“6 figures and names: 5 stand in the documents, 1 does not: 420”; empty without facts."""
+    """“6 figures and names: 5 are in the documents, 1 is not: 420”; empty without facts."""
     facts = distinct(origins.origins.facts, source)
     counts = Counter[str](fact.state for fact, _ in facts)
     return strings.facts_line(counts, [text for fact, text in facts if fact.state == "nowhere"])

@@ -107,7 +107,7 @@ WITH_THOUGHT = "{tokens} with the thought"
 WITH_THOUGHT_DETAIL = "The following figures include the thought."
 THOUGHT_SAYS = "The model’s reasoning before its answer. Press to show or hide it."
 REPEATED = "Repeated text"
-REPEATED_SAYS = "The answer repeats what is above. Press to show or hide the repetition."
+REPEATED_SAYS = "The answer repeats the text above. Press to show or hide the repetition."
 MENU_COPY_MARKDOWN = "Copy Answer as Markdown"
 MENU_EDIT = "Edit Answer"
 MENU_DELETE = "Delete Question and Answer"
@@ -130,11 +130,11 @@ def other_places(count: int) -> str:
 
 
 def facts_line(counts: Mapping[str, int], nowhere: Sequence[str]) -> str:
-    """How many facts of each state an answer has, and those that stand nowhere; empty without facts."""
+    """How many facts of each state an answer has, and those without a source; empty without facts."""
     total, found = sum(counts.values()), counts.get("document", 0)
     if not total:
         return ""
-    parts = [f"{found} {'stands' if found == 1 else 'stand'} in the documents"] if found else []
+    parts = [f"{found} {'is' if found == 1 else 'are'} in the documents"] if found else []
     if asked := counts.get("question", 0):
         parts.append(f"{asked} in the question")
     if computed := counts.get("computed", 0):
@@ -143,20 +143,20 @@ def facts_line(counts: Mapping[str, int], nowhere: Sequence[str]) -> str:
         parts.append(f"{skipped} in passages that were not read")
     if nowhere:
         listed = ", ".join(nowhere[:MOST_LISTED]) + (", …" if len(nowhere) > MOST_LISTED else "")
-        verb = "does not" if len(nowhere) == 1 else "do not"
+        verb = "is not" if len(nowhere) == 1 else "are not"
         if not parts:
-            verb = "stands in no document" if len(nowhere) == 1 else "stand in no document"
+            verb = "is in no document" if len(nowhere) == 1 else "are in no document"
         parts.append(f"{len(nowhere)} {verb}: {listed}")
     name = "figure or name" if total == 1 else "figures and names"
     return f"{total} {name}: {', '.join(parts)}"
 
 
 def skipped_line(texts: Sequence[str]) -> str:
-    """“8,400 stands in a passage that was not read.”"""
+    """“8,400 is in a passage that was not read.”"""
     listed = ", ".join(texts[:MOST_LISTED]) + (", …" if len(texts) > MOST_LISTED else "")
     if len(texts) == 1:
-        return f"{listed} stands in a passage that was not read."
-    return f"{listed} stand in passages that were not read."
+        return f"{listed} is in a passage that was not read."
+    return f"{listed} are in passages that were not read."
 
 
 def remove_attachment(name: str) -> str:

@@ -105,7 +105,7 @@ class IncompleteError(Exception):
 def repair(
     stores: Sequence[ChatStore], path: Path, waiting: Collection[Key], *, incomplete: bool
 ) -> set[Key]:
-    """Makes `chats-repaired.db` beside `path` from `stores`; returns the keys of lost records.
+    """Makes `chats-repaired.db` in the folder of `path` from `stores`; returns the keys of lost records.
 
     Those that are `waiting` to be written whole are not lost. Raises `IncompleteError` if there are any,
     unless `incomplete`, and `OSError` or `sqlite3.Error`.
@@ -303,7 +303,7 @@ class Backups:
         return hashes
 
     def _copies(self) -> Iterator[Path]:
-        """Yields all copies. What was set aside in place of a database may be a folder or a pipe."""
+        """Yields all copies. One that was set aside in place of a database may be a folder or a pipe."""
         for path in (*self.paths(), *self._database.parent.glob(f"{self._database.stem}-*.db")):
             if not obstacle_at(path):
                 yield path
@@ -319,7 +319,7 @@ def _number(path: Path) -> tuple[int, str]:
 
 
 class Unsaved:
-    """The database beside the one at `database` with changes that could not be saved there."""
+    """The database, in the folder of `database`, with changes that could not be saved there."""
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(f"{database.stem}-unsaved{database.suffix}")

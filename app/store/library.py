@@ -71,7 +71,7 @@ _FIRST_BACKUP_TURNS = 10
 
 
 class Problem(Struct, frozen=True):
-    """What is wrong until `remedy` is carried out, or with no remedy until another start.
+    """A problem that lasts until `remedy` is carried out, or with no remedy until another start.
 
     `repair` and `restore` are methods of `Library`; `repair-incomplete` is `repair(incomplete=True)`.
     """
@@ -195,7 +195,7 @@ class Library:
         }
 
     def keep_beside(self) -> bool:
-        """Writes the unsaved changes to a file beside the database; False if that fails."""
+        """Writes the unsaved changes to a file in the database's folder; False if that fails."""
         if self._lock is None:
             return False
         return self._unsaved.write([self._whole(job) for job in self.waiting().values() if job is not None])
@@ -207,7 +207,7 @@ class Library:
             tell(self.failure)
 
     def when_kept(self, done: Callable[[bool], None]) -> None:
-        """Calls `done` with whether everything saved so far is durable; see `Writer.when_kept`."""
+        """Calls `done` with whether all earlier changes are durable; see `Writer.when_kept`."""
         if self._writer:
             self._writer.when_kept(done)
         else:
@@ -220,8 +220,8 @@ class Library:
     def close(self, *, discard: bool = False) -> bool:
         """Saves what waits and closes all files. False if something could not be saved.
 
-        Unsaved changes go to a file beside the database, if the disk allows it, unless `discard`; the next
-        library takes them.
+        Unsaved changes go to a file in the database's folder, if the disk allows it, unless `discard`; the
+        next library takes them.
         """
         unsaved: dict[Key, Record] = {}
         self._close_stores()  # the last connection empties the log, which a reader cannot

@@ -94,7 +94,7 @@ def sections(model: str, picture: Path, folder: Path) -> tuple[Section, ...]:
 class Report:
     """Runs sections for at most `seconds` and writes `file` after each. `say` receives each section's title.
 
-    `about`: what is measured, for the top.
+    `about`: the measured machine and model, for the top.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from core.documents.writer import PLAIN, Marks, Run, lowered, with_address
 
 _GROUPS = ("table-row-group", "table-column-group")
 _PIECES = (*_GROUPS, "table-column", "table-row", "shapes", "tracked-changes", "dde-links", "forms")
-# Texts beside the cells: comments and what is drawn on the sheet.
+# Texts outside the cells: comments and drawings on the sheet.
 _ASIDES = {"annotation": "comment", "text-box": "text box", "custom-shape": "text box"}
 _HIDING = ("collapse", "filter")
 # What a cell without a stored appearance shows, by the type of its value.
@@ -119,7 +119,7 @@ class _Cells:
                 self._read_asides(each, cell)
 
     def _paragraphs(self, element: Element, marks: Marks) -> str:
-        """The paragraphs of a cell or a text beside it, on one line."""
+        """The paragraphs of a cell, comment or drawing, on one line."""
         found = (lowered(self._runs(each, marks)) for each in _own(element) if each.name == TEXT + "p")
         return " ".join(filter(None, found))
 
@@ -142,7 +142,7 @@ def _value(cell: Element) -> str:
 
 
 def _own(element: Element) -> Iterator[Element]:
-    """The elements inside, without those of texts beside the cell."""
+    """The elements inside, without those of comments and drawings."""
     for each in element.elements:
         if each.tag not in _ASIDES:
             yield each

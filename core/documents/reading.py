@@ -1,7 +1,7 @@
 """Reads a document: recognises the kind of file, calls its reader and turns errors into refusals.
 
 The first bytes decide the kind, and a zip's parts; the suffix only separates kinds of text. Text, code and
-JSON are unchanged; everything else becomes readable text, with a record of what was left out. Refusals are
+JSON are unchanged; everything else becomes readable text, with a record of the parts left out. Refusals are
 `RequestError`s that name the file. Only regular files are opened, once each, so that a change on disk has no
 effect. `read_document` enforces the limit of characters only; `main`, the process that reads one document,
 all others.
@@ -113,7 +113,7 @@ _TYPES = (
 )
 _MOST_TYPE_BYTES = 200
 _RICH_TEXT_PART = ".rtfd/TXT.rtf"  # of a zip that the Finder makes
-# What is read whole may be less long.
+# Files that are read whole may be less long.
 _MOST_BYTES = {
     **dict.fromkeys(("text", *KINDS_BY_ENDING.values()), limits.MOST_TEXT_BYTES),
     "rtf": limits.MOST_RTF_BYTES,
@@ -220,7 +220,7 @@ def read_document(
 
 
 class _Source:
-    """An open file, how it is to be read, and what was found on the way."""
+    """An open file, how it is to be read, and the findings."""
 
     def __init__(
         self, stream: IO[bytes], path: Path, name: str, encoding: str, gathered: limits.Gathered

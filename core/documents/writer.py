@@ -10,7 +10,7 @@ story has paragraphs of runs with marks and links, and tables. The rules are the
     tables            a row is a line with tabs between cells; a table in a cell is `Oven | 1; Chair | 4`
     code in cells     keeps its lines and indents
     notes, comments   [1] and [comment 1], which follow the text
-    parts without a text  a mark such as [picture], counted in what was left out
+    parts without a text  a mark such as [picture], counted as left out
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class _Table:
 
 
 def _counts_lines(text: str, codes: list[str]) -> bool:
-    """Whether a cell only numbers the lines of a cell beside it, one of `codes`."""
+    """Whether a cell only numbers the lines of an adjacent cell, one of `codes`."""
     numbers = text.split()
     if not all(number.isdecimal() and len(number) < 9 for number in numbers):
         return False
@@ -320,7 +320,7 @@ class Writer:
         return text
 
     def apart(self) -> None:
-        """An empty line separates what follows from what was written."""
+        """An empty line separates the next text from the one before."""
         self._apart = True
 
     def put(self, block: Block) -> None:
@@ -383,7 +383,7 @@ class Writer:
             self._apart = False
 
     def _end_story(self) -> None:
-        """What is open in the innermost story ends."""
+        """Ends the open elements of the innermost story."""
         while self.table:
             self.close_table()
         while self._stories[-1].paragraphs:
@@ -447,7 +447,7 @@ class Writer:
             self._notes.append(f"{label} {text}")
 
     def text(self) -> str:
-        """All of it; what is still open ends, and notes and the count of hidden words follow."""
+        """The whole text: open elements end, and notes and the count of hidden words follow."""
         while len(self._stories) > 1:
             if self.in_cell:
                 self.close_cell()

@@ -208,7 +208,7 @@ def _with_heads(entries: Sequence[ModelEntry]) -> list[ModelEntry]:
                 hint = f"It fits {names}, which drafts with another head."
             else:
                 hint = "It fits none of the models on this computer."
-            found[at] = replace(entry, problem="A drafting head, not a model of its own.", hint=hint)
+            found[at] = replace(entry, problem="A drafting head, not a complete model.", hint=hint)
     return found
 
 

@@ -261,7 +261,7 @@ class Measurement(Generic[T]):
         self._waits_s, self._next_s = [*_WAITS_S], -math.inf
 
     def some(self) -> bool:
-        """Runs the next piece if there is no value; returns whether there was one."""
+        """Runs the next piece if a value is missing; returns whether there was one."""
         if self._steps is None:
             if self._clock() < self._next_s:
                 return False

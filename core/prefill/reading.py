@@ -4,7 +4,7 @@ Call `plan` first, then iterate `events` once. Skipped passages of earlier turns
 question are quoted before it. Of documents that were read before the question the columns of chosen passages
 may be enough: then the answer has a separate sequence, with these columns and the question, and the one it
 was planned with stays as it is for later turns. So it is where only a part of the documents was read before,
-too: what is read sparsely of the rest attends to chosen passages of that part.
+too: the sparsely read remainder attends to chosen passages of that part.
 
 If scoring or skipping fails, all of the prompt that was not skipped before is read, without a quotation, and
 the answer gives the reason; only requests that cannot be met and exhausted memory raise. A sparse prefill

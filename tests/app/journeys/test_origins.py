@@ -114,7 +114,7 @@ async def test_pointing_at_copied_words_shows_their_passage_and_a_click_leads_th
 async def test_the_footer_counts_what_stands_in_the_documents(window: MainWindow) -> None:
     answer = await ask_about_both(window)
     line = answer.footer.facts.text()
-    assert line.endswith(f"1 does not: {nowhere(answer)[0]}")
+    assert line.endswith(f"1 is not: {nowhere(answer)[0]}")
     assert "in the documents" in line
     assert answer.footer.nowhere_button.isHidden()
     show_origins(window)
@@ -160,7 +160,7 @@ async def test_a_figure_repeated_from_an_earlier_answer_keeps_its_state(window: 
     second = await traced(window)
     assert nowhere(second) == invented
     show_origins(window)
-    assert "1 does not" in second.footer.facts.text()
+    assert "1 is not" in second.footer.facts.text()
 
 
 async def test_typed_words_have_no_origin(window: MainWindow) -> None:
@@ -220,7 +220,7 @@ async def test_a_figure_of_a_skipped_passage_is_named_and_can_be_read(window: Ma
     reading = last(window).reading
     place = handbook.text.index("77,310")
     assert not any(p.kept and p.first_char <= place < p.last_char for p in reading.passages), "it was read"
-    assert answer.footer.skipped.text() == "77,310 euros stands in a passage that was not read."
+    assert answer.footer.skipped.text() == "77,310 euros is in a passage that was not read."
     assert answer.footer.everything_button.isVisible()
     answer.footer.everything_button.click()
     await until(lambda: len(window.controller.chats.open.turns[-1].versions) == 2)
