@@ -1,4 +1,4 @@
-"""Origins of a chat's answers: which of their words and figures stand in what the model was given. Pure.
+"""Origins of a chat's answers: which of their words and figures are in the model's input. Pure.
 
 Sources are the attached documents, messages of more than `PASTED_CHARACTERS` characters and the results of
 tools; earlier answers, thoughts, marks and typed edits are neither traced nor sources. A chat's sources are
@@ -81,12 +81,12 @@ class AnswerOrigins(Struct, frozen=True):
 
     @property
     def unfounded(self) -> tuple[Fact, ...]:
-        """The facts that stand nowhere."""
+        """The facts that no source has."""
         return tuple(fact for fact in self.origins.facts if fact.state == "nowhere")
 
     @property
     def skipped(self) -> tuple[Fact, ...]:
-        """The facts that stand only in passages that were not read."""
+        """The facts that only unread passages have."""
         return tuple(fact for fact in self.origins.facts if fact.state == "skipped")
 
 
@@ -154,7 +154,7 @@ class _Traced:
         self._ended = False
 
     def take(self, answer: Answer) -> bool:
-        """Take the answer as it is now. Returns False if it does not continue what was taken before."""
+        """Take the current answer. Returns False if it does not continue the one taken before."""
         if self._calls is not None and answer.calls != self._calls:  # their results are sources
             return False
         before, self._calls = self.answer, answer.calls
@@ -174,7 +174,7 @@ class _Traced:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is indexed before the answer is traced."""
+        """The texts to index before the answer is traced."""
         return (*(source.text for source in self.sources), self.question)
 
     @property
