@@ -14,7 +14,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
+from app.chat.answer import AnswerView
 from app.chat.answer_body import ThoughtHead
+from app.chat.entry import AnswerEntry
 from app.chat.intents import AllowCall, Intent, OpenResultImage, RefuseCall, StopAnswer
 from app.chat.tools import strings
 from app.chat.tools.card import CallCard
@@ -25,6 +27,7 @@ from app.session.tools.views import CallView
 from core.events import Image
 from core.tools.messages import ServerTool
 from tests.app.chat.tools.calls import REASON, TOOL, VIEW, WAITING, WEATHER, WRITTEN, show_calls
+from tests.app.chat.written import tokens_of
 from tests.app.painted import noted_words
 
 UNDERLINE = QTextCharFormat.UnderlineStyle
@@ -308,3 +311,15 @@ def test_an_answer_with_an_edited_call_keeps_its_widget(transcript: Transcript, 
     assert not view.has_edited_call
     QTest.keyClicks(armed(transcript, qtbot).fields[0].area, "x")
     assert view.has_edited_call
+
+
+def test_a_widget_that_is_made_later_asks_as_well(qtbot: QtBot) -> None:
+    entry = AnswerEntry("t")
+    entry.append(tokens_of("One moment."))
+    entry.calls = (VIEW,)
+    view = AnswerView(entry, lambda intent: None, lambda: None, lambda *of: None)
+    qtbot.addWidget(view)
+    view.resize(720, 400)
+    while not view.prepare_step():
+        pass
+    assert list(view.calls) == ["waits"]
