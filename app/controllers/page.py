@@ -190,7 +190,7 @@ class ChatPage(QObject):
 
     def remove_turn(self, turn: Turn) -> None:
         """Show the open chat without `turn`, which was deleted from it."""
-        if turn.user.attachments or not self._chats.open.turns:
+        if turn.documents or not self._chats.open.turns:
             self.show()  # later sources have other numbers
             return
         self._views.transcript.remove_turn(turn.id)

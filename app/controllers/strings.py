@@ -242,7 +242,7 @@ def image_of(tool: str, number: int) -> str:
 
 def unseen_image(name: str) -> str:
     """An image that the model does not get."""
-    return f"image “{name}”, which this model cannot see,"
+    return f"image “{name}” (this model cannot see)"
 
 
 def results_left_out(count: int) -> str:

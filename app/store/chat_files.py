@@ -178,18 +178,21 @@ def to_markdown(chat: Conversation, link: Callable[[Image], str] = lambda image:
             )
         for image in turn.user.images:
             fact = _ImageFact(image.name, image.hash, image.width, image.height)
-            name, path = " ".join(image.name.split()), link(image)
-            escaped = _ESCAPABLE.sub(r"\\\g<0>", name)
-            shown = f"![{escaped}]({path})" if path else strings.image_missing(name)
-            parts.append(f"<!-- draftlight: image {_encoded(fact).decode()} -->\n{shown}\n")
-        parts += _answer_parts(turn.answer)
+            parts.append(f"<!-- draftlight: image {_encoded(fact).decode()} -->\n{_linked(image, link)}\n")
+        parts += _answer_parts(turn.answer, link)
         if notes := note_texts(origins[turn.id], turn.answer.text):
             listed = _guarded("\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1)))
             parts.append(f"<!-- draftlight: notes -->\n### {WHERE_FROM}\n\n{listed}\n")
     return well_formed("\n".join(parts))
 
 
-def _answer_parts(answer: Answer) -> Iterator[str]:
+def _linked(image: Image, link: Callable[[Image], str]) -> str:
+    name, path = " ".join(image.name.split()), link(image)
+    escaped = _ESCAPABLE.sub(r"\\\g<0>", name)
+    return f"![{escaped}]({path})" if path else strings.image_missing(name)
+
+
+def _answer_parts(answer: Answer, link: Callable[[Image], str]) -> Iterator[str]:
     """The texts of an answer, with its calls between them."""
     if not answer.tokens:
         return
@@ -199,8 +202,10 @@ def _answer_parts(answer: Answer) -> Iterator[str]:
         if words:
             yield f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(words)}\n"
         for call in calls:
-            code = "\n".join(fenced(text) for text in (call.arguments, call.result))
-            yield f"<!-- draftlight: call -->\n### {call.title}\n\n{_guarded(code)}\n"
+            shown = [fenced(text) for text in (call.arguments, call.result)]
+            shown += [_linked(image, link) for image in call.images]
+            listed = _guarded("\n".join(shown))
+            yield f"<!-- draftlight: call -->\n### {call.title}\n\n{listed}\n"
 
 
 def fenced(text: str) -> str:

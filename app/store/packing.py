@@ -204,7 +204,7 @@ def forgiving(raw: Any, wanted: type[Any]) -> Any:
 
     Raises `ValidationError` if a field is refused that has no default.
     """
-    return msgspec.convert(_pruned(raw, wanted), wanted)
+    return msgspec.convert(_pruned(raw, wanted), wanted, str_keys=True)  # as JSON has them
 
 
 def _pruned(raw: Any, wanted: Any) -> Any:
@@ -220,7 +220,7 @@ def _pruned(raw: Any, wanted: Any) -> Any:
             continue
         try:
             value = _pruned(raw[item.encode_name], item.type)
-            msgspec.convert(value, item.type)
+            msgspec.convert(value, item.type, str_keys=True)
         except msgspec.ValidationError:
             if item.required:
                 raise

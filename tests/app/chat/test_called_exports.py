@@ -59,6 +59,7 @@ def test_markdown_has_each_call_and_is_imported_without() -> None:
     made = to_markdown(chat_with_call())
     places = [made.index(mark) for mark in ("I look.", "### Called look_up", "Thun", "Drizzle", "# It driz")]
     assert places == sorted(places)
+    assert "![map 1](folder/map.png)" in to_markdown(chat_with_call(), lambda image: "folder/map.png")
     assert from_markdown(made).turns[0].answer.text == "I look.\n\n# It drizzles."
     assert "tool_call" not in made
 

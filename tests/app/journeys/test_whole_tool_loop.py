@@ -9,19 +9,39 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.chat.intents import AllowCall, ChooseTools, ContinueAnswer, SaveAnswer
 from app.session.chats.answers import Edit
 from app.session.tools.calls import ChosenTool
+from app.shell.window import MainWindow
+from core.events import Finished
 from core.tools.messages import ServerEntry
 from core.worker.client import worker_command
 from tests.app.hand import Hand
 from tests.app.journeys.test_tool_calls import answer_of
 from tests.app.stage import Stage, ready, set_value, until
 
+# Those after the question, which another turn may change.
+_TEMPLATE_TOKENS = 8
 SERVER = Path(__file__).with_name("forecasts.py")
+
+
+def heard(window: MainWindow, kind: type) -> list[Any]:
+    """The events of this kind that come from the worker from now on."""
+    found: list[Any] = []
+    link = window.controller.app.worker
+    hear = link.hear
+
+    def note(event: Any) -> None:
+        if isinstance(event, kind):
+            found.append(event)
+        hear(event)
+
+    link.hear = note
+    return found
 
 
 @pytest.mark.sweep
@@ -53,6 +73,7 @@ async def test_a_real_model_calls_a_real_server_and_answers_with_the_result(
     assert turn.answer.finished.stats.forced > 0  # the schema's names and keys were drafted
     assert not ran.exists()
 
+    ended = heard(window, Finished)
     act(AllowCall(turn.id, call.id, "once", '{"town": "Thun"}'))
     await until(lambda: answer_of(window).over, 120, "no answer after the call")
     await ready(window)
@@ -62,6 +83,16 @@ async def test_a_real_model_calls_a_real_server_and_answers_with_the_result(
     assert len(answer.tokens) > answer.calls[0].after, "the model wrote nothing after the result"
     assert answer.finished is not None
     assert answer.finished.stats.tokens == len(answer.tokens)
+    # The tools and the question are in the cache already.
+    (after,) = ended
+    assert after.stats.reused_tokens >= turn.answer.finished.stats.prompt_tokens - _TEMPLATE_TOKENS
+    await Hand(window).send("And in the afternoon?")
+    await until(lambda: len(window.controller.chats.open.turns) == 2 and answer_of(window).over, 120)
+    await ready(window)
+    follow_up = ended[-1].stats
+    assert follow_up.read_tokens <= 0.1 * follow_up.prompt_tokens, (
+        "a follow-up reads much of the prompt again"
+    )
     kept = window.controller.chats.open
 
     window = await stage.ready(command=worker_command(), folder=tmp_path / "chats")

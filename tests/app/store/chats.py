@@ -73,19 +73,24 @@ def tokens(draw: st.DrawFn) -> tuple[Token, ...]:
 statuses: st.SearchStrategy[AnswerStatus] = st.sampled_from(
     ["waiting", "writing", "calling", "finished", "stopped", "cut_off", "failed", "imported"]
 )
-calls = st.lists(
-    st.builds(
-        CallRecord,
-        *(ids, st.just("find"), texts, st.just("find"), texts),
-        state=st.sampled_from(get_args(CallState)),
-        result=texts,
-        images=st.lists(images, max_size=1).map(tuple),
-        left_out=st.sampled_from([(), ("a sound",)]),
-        allowed_by=st.sampled_from(["", "once"]),
-        after=st.integers(0, 6),
-    ),
-    max_size=2,
-).map(tuple)
+_CALLED = CallRecord("c1", "find", "plain", "find", '{"n": 1}', '{"n": 2}', "print", after=2)
+# Drawn whole, because records drawn field by field take most of the time of these tests.
+calls = st.sampled_from(
+    [
+        (),
+        (_CALLED,),
+        *(
+            (
+                _CALLED,
+                replace(_CALLED, id="c2", state=state, result="\0 日本 \u2028🙂", left_out=("a sound",)),
+                replace(
+                    _CALLED, id="c3", state=state, images=(Image("i", "", "1".zfill(64), 2, 3),), seconds=0.1
+                ),
+            )
+            for state in get_args(CallState)
+        ),
+    ]
+)
 answers = st.builds(Answer, tokens(), statuses, st.none() | finisheds, texts, calls=calls)
 versions = st.builds(Version, ids, messages, answers, st.none() | times)
 
@@ -116,7 +121,7 @@ chats = st.builds(
     preset=texts,
     queued=st.lists(st.builds(QueuedMessage, messages, overrides), max_size=2).map(tuple),
     project=texts,
-    tools=st.lists(st.builds(ChosenTool, texts, texts), max_size=2).map(tuple),
+    tools=st.sampled_from([(), (ChosenTool("plain", "find"), ChosenTool("plain", ""))]),
 )
 
 
