@@ -69,6 +69,8 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             await response.aclose()
             raise httpx2.DecodingError("the answer is compressed, which was not asked for", request=request)
+        # The SDK follows redirections within an origin, whatever the client's setting is.
+        response.headers.pop("location", None)
         response.stream = _BoundedBytes(response.stream, endless=request.method == "GET")
         return response
 

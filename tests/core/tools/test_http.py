@@ -147,23 +147,35 @@ def test_a_missing_key_is_told(serving: Serving, remote: Remote) -> None:
 
 def test_a_redirection_is_not_followed(serving: Serving, remote: Remote) -> None:
     with Remote() as other:
+        thread = threading.Thread(target=lambda: other.serve_forever(0.01))
+        thread.start()
         remote.tricks |= {"to": other.url, "tools/call": "redirect"}
         assert start(serving, remote, Authorization="secret").phase == "ready"
-        assert not isinstance(call(serving), CallResult) or call(serving).is_error
+        answered = call(serving)
+        remote.tricks["to"] = remote.url
+        again = call(serving)
+        calls = remote.calls
         remote.tricks |= {"initialize": "redirect", "server/discover": "redirect"}
         state = serving.run(serving.client.restart("remote"))
+        other.shutdown()
+        thread.join()
+        assert not isinstance(answered, CallResult) or answered.is_error
         assert state.phase == "failed"
         assert "307" in state.problem
         assert other.seen == []
+        assert not isinstance(again, CallResult) or again.is_error
+        assert calls == 2
 
 
 @pytest.mark.parametrize("trick", ["close", "gzip", "endless"])
 def test_a_call_whose_answer_is_lost_is_not_sent_again(serving: Serving, remote: Remote, trick: str) -> None:
     assert start(serving, remote).phase == "ready"
+    process = serving.client.pid
     remote.tricks["tools/call"] = trick
     error = call(serving)
     assert isinstance(error, ToolsError) or error.is_error
     assert getattr(error, "ran", None) is None
+    assert serving.client.pid == process  # its memory was not exhausted
     remote.tricks.clear()
     serving.run(until(lambda: serving.client.states["remote"].phase == "ready"))
     assert remote.calls == 1
