@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,15 +112,11 @@ def _keychain() -> Any:
     """The system's keychain; None if there is none. Only the two that are known are used, never a plug-in."""
     if os.environ.get("DRAFTLIGHT_HOME"):
         return None
+    name = "macOS" if sys.platform == "darwin" else "SecretService"
     with contextlib.suppress(Exception):  # not installed, or no service on the bus
-        if sys.platform == "darwin":
-            from keyring.backends import macOS
-
-            return macOS.Keyring()  # type: ignore[no-untyped-call]
-        from keyring.backends import SecretService
-
-        if SecretService.Keyring.priority:  # raises if it cannot be used
-            return SecretService.Keyring()  # type: ignore[no-untyped-call]
+        kind: Any = import_module(f"keyring.backends.{name}").Keyring
+        if kind.priority:  # raises if it cannot be used
+            return kind()
     return None
 
 
