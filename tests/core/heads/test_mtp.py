@@ -311,7 +311,7 @@ def test_a_separate_head_is_paired_by_type_sizes_and_tokenizer(
     catalogue = Catalogue(Machine(1 << 40, expands=True))
     assert catalogue.take(str(folder)).heads[0].problem.endswith(f"{reason}.") or change
     row = catalogue.take(str(separate))
-    assert row.problem == "A drafting head, not a model of its own."
+    assert row.problem == "A drafting head, not a complete model."
     assert row.hint == "It fits none of the models on this computer."
     separate.rename(tmp_path / "other")
     assert heads(folder) == ()

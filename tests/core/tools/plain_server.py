@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(sys.argv[1])
+FOLDER = Path(*sys.argv[1:2])
 WORDS = dict(word.partition("=")[::2] for word in sys.argv[2:])
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 lock = threading.Lock()
