@@ -161,7 +161,9 @@ async def test_without_a_network_it_says_so_once_and_the_starter_answers(
     notices: list[str] = []
     bar = window.views.notice_bar
     show = bar.show_notice
-    monkeypatch.setattr(bar, "show_notice", lambda text, *more: (notices.append(text), show(text, *more)))
+    monkeypatch.setattr(
+        bar, "show_notice", lambda text, *more, **named: (notices.append(text), show(text, *more, **named))
+    )
     await accept(window)
     send(window, "hello")
     await until(stored(window), what="no answer")
