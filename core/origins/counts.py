@@ -25,12 +25,16 @@ _TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z"
 
 _BETWEEN = re.compile(r"\b(?:between|entre|zwischen) \Z", re.I)
 _AND = re.compile(r" (?:and|et|und) ")
+_BETWEEN_CHARACTERS = 12
 
 
 def _are_range(text: str, one: Quantity, two: Quantity) -> bool:
     if _TO.fullmatch(text, one.end, two.start):
         return True
-    return bool(_AND.fullmatch(text, one.end, two.start) and _BETWEEN.search(text, 0, one.start))
+    return bool(
+        _AND.fullmatch(text, one.end, two.start)
+        and _BETWEEN.search(text, max(0, one.start - _BETWEEN_CHARACTERS), one.start)
+    )
 
 
 # Three of the six bikes.
