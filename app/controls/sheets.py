@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFileDialog,
+    QHBoxLayout,
     QInputDialog,
     QMessageBox,
     QPushButton,
@@ -28,6 +29,8 @@ from PySide6.QtWidgets import (
 
 from app.controls.buttons import Kind
 from app.controls.choices import CheckBox
+from app.controls.text_label import TextLabel
+from app.theme.measures import row_of
 
 REPLACE = "Replace"
 DONE = "Done"
@@ -268,3 +271,13 @@ class Question(QMessageBox):
         for value, button in self.answers.items():
             if button is clicked:
                 self.chosen.emit(value)
+
+
+def form_row(label_px: int, label: str, field: QWidget) -> QHBoxLayout:
+    """A field of a sheet behind its label, which also names it for VoiceOver."""
+    name = TextLabel(label, 12, 24, width_px=label_px)
+    name.setBuddy(field)
+    field.setAccessibleName(label)
+    row = row_of(name, (field, 1), gap=10)
+    row.setAlignment(name, Qt.AlignmentFlag.AlignTop)
+    return row

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QDialog, QLayout, QLineEdit, QWidget
 
 from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, FolderReading, Reading
@@ -23,7 +23,7 @@ from app.controllers.views import Views
 from app.controls.buttons import Button, on_click
 from app.controls.choices import CheckBox, Popup
 from app.controls.scroll_bar import ScrollPage
-from app.controls.sheets import Question, open_files
+from app.controls.sheets import Question, form_row, open_files
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.library import LibraryController
@@ -286,13 +286,13 @@ class ProjectSheet(QDialog):
         set_fixed_height(documents, _DOCUMENTS_PX)
         column = column_of(
             TextLabel(title, 15, 20, "text", weight=600, width_px=_INNER_PX),
-            self._row(NAME, self.name),
+            form_row(_LABEL_PX, NAME, self.name),
             2,
             TextLabel(FOR_NEW_CHATS, 11, 15, wrap=True, width_px=_INNER_PX),
-            self._row(SYSTEM_PROMPT, self.system_prompt),
-            self._row(PRESET, self.preset),
-            self._row(MODEL, self.model),
-            self._row(DOCUMENTS, documents),
+            form_row(_LABEL_PX, SYSTEM_PROMPT, self.system_prompt),
+            form_row(_LABEL_PX, PRESET, self.preset),
+            form_row(_LABEL_PX, MODEL, self.model),
+            form_row(_LABEL_PX, DOCUMENTS, documents),
             row_of(self.add_button, STRETCH, margins=(_LABEL_PX + 10, 0, 0, 0)),
             self.note,
             6,
@@ -309,14 +309,6 @@ class ProjectSheet(QDialog):
         if over_px > 0:
             shorter = _DOCUMENTS_PX - math.ceil(100 * over_px / px(100))
             set_fixed_height(self._documents, max(_LEAST_DOCUMENTS_PX, shorter))
-
-    def _row(self, label: str, field: QWidget) -> QHBoxLayout:
-        name = TextLabel(label, 12, 24, width_px=_LABEL_PX)
-        name.setBuddy(field)
-        field.setAccessibleName(label)
-        row = row_of(name, (field, 1), gap=10)
-        row.setAlignment(name, Qt.AlignmentFlag.AlignTop)
-        return row
 
 
 class ProjectsController(QObject):

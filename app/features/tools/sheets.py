@@ -11,11 +11,12 @@ from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QDialog, QLayout, QLineEdit, QWidget
 
 from app.controls.buttons import Button, on_click
 from app.controls.choices import CheckBox, Segment
 from app.controls.scroll_bar import ScrollPage
+from app.controls.sheets import form_row
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.tools import strings
@@ -151,20 +152,20 @@ class ServerSheet(QDialog):
     def _lay_out(self, title: str) -> None:
         self._command_rows, self._address_rows = QWidget(), QWidget()
         column_of(
-            self._row(strings.COMMAND, self.command),
-            self._row(strings.ENVIRONMENT, self.environment),
+            form_row(_LABEL_PX, strings.COMMAND, self.command),
+            form_row(_LABEL_PX, strings.ENVIRONMENT, self.environment),
             gap=8,
             parent=self._command_rows,
         )
         column_of(
-            self._row(strings.ADDRESS, self.address),
-            self._row(strings.HEADERS, self.headers),
+            form_row(_LABEL_PX, strings.ADDRESS, self.address),
+            form_row(_LABEL_PX, strings.HEADERS, self.headers),
             gap=8,
             parent=self._address_rows,
         )
         column = column_of(
             TextLabel(title, 15, 20, "text", weight=600, width_px=_INNER_PX),
-            self._row(strings.NAME, self.name),
+            form_row(_LABEL_PX, strings.NAME, self.name),
             row_of(TextLabel(strings.KIND, 12, 24, width_px=_LABEL_PX), self.kind, STRETCH, gap=10),
             self._command_rows,
             self._address_rows,
@@ -177,14 +178,6 @@ class ServerSheet(QDialog):
             parent=self,
         )
         column.setSizeConstraint(QLayout.SizeConstraint.SetFixedSize)
-
-    def _row(self, label: str, field: QWidget) -> QHBoxLayout:
-        name = TextLabel(label, 12, 24, width_px=_LABEL_PX)
-        name.setBuddy(field)
-        field.setAccessibleName(label)
-        row = row_of(name, (field, 1), gap=10)
-        row.setAlignment(name, Qt.AlignmentFlag.AlignTop)
-        return row
 
 
 class ImportSheet(QDialog):
