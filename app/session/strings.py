@@ -220,6 +220,10 @@ def not_json(reason: str, line: int) -> str:
     return f"The arguments are not valid JSON: {reason}{f' in line {line}' if line else ''}."
 
 
+def arguments_deep(most: int) -> str:
+    return f"The arguments have more than {most} objects or lists in each other."
+
+
 def named_twice(name: str) -> str:
     return f"“{shortened(name)}” occurs twice"
 

@@ -17,6 +17,8 @@ from app.session import strings
 from core.errors import RequestError
 
 _MOST_CHARACTERS = 1_000_000
+# Objects and lists in each other. How deep a JSON parser reads depends on the version of Python.
+_MOST_DEPTH = 100
 # Named in a reason.
 _MOST_NAMED = 5
 
@@ -25,7 +27,8 @@ def checked_arguments(text: str) -> str:
     """The JSON object `text` on one line, as a tool gets it.
 
     Raises `RequestError` if it is not exactly one JSON object: also for a name that occurs twice, because
-    programs differ in which of them counts, and for numbers and characters that JSON or UTF-8 cannot have.
+    programs differ in which of them counts, for numbers and characters that JSON or UTF-8 cannot have, and if
+    it is nested deeper than programs agree to read.
     """
     return json.dumps(_read(text), ensure_ascii=False, allow_nan=False)
 
@@ -65,7 +68,20 @@ def _read(text: str) -> dict[str, Any]:
         raise RequestError(strings.not_json(str(error), 0), strings.ARGUMENTS_HINT) from error
     if not isinstance(value, dict):
         raise RequestError(strings.NOT_AN_OBJECT, strings.ARGUMENTS_HINT)
+    if is_too_deep(value):
+        raise RequestError(strings.arguments_deep(_MOST_DEPTH), strings.ARGUMENTS_HINT)
     return value
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a JSON value has more objects and lists in each other than arguments may have."""
+    layer = [value]
+    for _ in range(_MOST_DEPTH + 1):
+        layer = [one for one in layer if isinstance(one, dict | list)]
+        if not layer:
+            return False
+        layer = [one for held in layer for one in (held.values() if isinstance(held, dict) else held)]
+    return True
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

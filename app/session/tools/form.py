@@ -21,6 +21,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session.tools.arguments import is_too_deep
 from core.events.wire import well_formed
 
 _DEEPEST = 32  # of a schema's references and parts
@@ -127,13 +128,16 @@ def read_json(text: str) -> Any:
     if not text.strip():
         raise FormError("A value is missing.")
     try:
-        return json.loads(
+        value = json.loads(
             text, parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_without_doubles
         )
     except json.JSONDecodeError as error:
         raise FormError(_syntax(error, text)) from None
     except RecursionError:
         raise FormError("The value is nested too deeply.") from None
+    if is_too_deep(value):
+        raise FormError("The value is nested too deeply.")
+    return value
 
 
 def problem_of(values: Mapping[str, Any], schema: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from app.session import strings
 from app.session.tools.arguments import checked_arguments, outside_of, same_arguments
 from app.session.tools.calls import CallRecord
+from app.session.tools.form import FormError, read_json
 from app.session.tools.permission import Allowance, Allowed, Ask, decide
 from core.errors import RequestError
 
@@ -174,3 +175,21 @@ def test_what_programs_read_differently_is_no_call(text: str) -> None:
     with pytest.raises(RequestError, match=r"\.$"):
         checked_arguments(text)
     assert outside_of("search", text, ("words",)) == (text,)
+
+
+@pytest.mark.parametrize(("begin", "end"), [('{"a": ', "}"), ("[", "]"), ('[{"a": ', "}]")])
+def test_how_deep_arguments_are_read_is_the_same_everywhere(begin: str, end: str) -> None:
+    """Python's own bound is 1,000 or so in 3.11, and depends on the machine's stack later."""
+    layers = begin.count("[") + begin.count("{")
+
+    def nested(depth: int) -> str:
+        times = depth // layers
+        return '{"x": ' + begin * times + "1" + end * times + "}"
+
+    assert checked_arguments(nested(98)) == nested(98)
+    assert read_json(nested(98)) == json.loads(nested(98))
+    for depth in (102, 400, 996, 2_000, 8_000, 50_000):
+        with pytest.raises(RequestError, match=r"\.$"):
+            checked_arguments(nested(depth))
+        with pytest.raises(FormError, match="nested too deeply"):
+            read_json(nested(depth))
