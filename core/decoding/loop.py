@@ -12,12 +12,16 @@ Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forw
 that is still being computed, so the interpreter's work overlaps with the model's. Such a pass commits the
 next step to no draft, so it is started only if none is expected: always for a drafter that never drafts,
 otherwise after `_EMPTY_DRAFTS_TO_PIPELINE` empty drafts, or at once in a rest where asking the drafter takes
-long, and never with a grammar or if other machines need the ids first (`CachedSequence.is_mirrored`).
+long, and never if other machines need the ids first (`CachedSequence.is_mirrored`). With a grammar only the
+forward pass runs ahead: its mask depends on the token before, so it is computed once that is there, while the
+pass is running. As forced tokens are worth more than running ahead, it begins after
+`_FREE_STEPS_TO_PIPELINE` steps that had none, as in the text between the calls of tools.
 
 Between its ids and the next pass the device waits. So the next pass is started before a step's tokens are
 handed out: showing them, the statistics and whatever else is done with them happens while the device
-computes. An iteration that is closed takes the started block back, as if it had not been. Not with a grammar,
-a draft model or a head, whose drafting changes what cannot be taken back, nor if other machines need the ids.
+computes. An iteration that is closed takes the started block back, as if it had not been. Not where a grammar
+forces tokens, and not with a draft model or a head, whose drafting changes what cannot be taken back, nor if
+other machines need the ids.
 
 Tokens that a grammar forces are drafted as a chain before the drafter's own draft. They are certain, so the
 drafter observes them before the forward pass and drafts what follows; its feedback, the gate and the planner
@@ -65,6 +69,9 @@ from core.models.parts import Rotation, rotations
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
+# Consecutive steps without forced tokens before the loop runs ahead where those are drafted: a run of forced
+# tokens that begins behind such a pass costs a step more.
+_FREE_STEPS_TO_PIPELINE = 16
 # Plain steps that asking must take for the loop to run ahead at the first step of a rest. Then the step after
 # the rest is plain, too. In a simulation of the pipeline over the replay's streams that was 3% faster where
 # asking takes 1 plain step; it was not timed on a device.
@@ -128,6 +135,16 @@ class _Pass(Struct, frozen=True):
     block: VerifyBlock | None = None
 
 
+class _Unmasked(Struct, frozen=True):
+    """A forward pass that runs ahead with a grammar: its choice waits for the mask.
+
+    `logits`: [1, vocabulary]. `inputs`: those of its row, without a mask.
+    """
+
+    logits: mx.array
+    inputs: RowInputs
+
+
 class DecodeLoop:
     """Continues the sequence of `answer`, which holds all of its prompt except the last token.
 
@@ -154,15 +171,10 @@ class DecodeLoop:
         self._states = answer.head
         self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
         self._rotations: list[Rotation] | None = None
-        self._running: Choices | None = None
+        self._running: Choices | _Unmasked | None = None
         self._step = Step()  # the current one, and its pass while that is not read
         self._pass: _Pass | None = None
-        self._begins_early = (
-            self._grammar is None
-            and self._states is None
-            and answer.proposer is None
-            and not sequence.is_mirrored
-        )
+        self._begins_early = self._states is None and answer.proposer is None and not sequence.is_mirrored
         # When the last ids were there, the first work after them was started (None: not yet), and the last
         # step ended.
         self._ids_s = self._ended_s = 0.0
@@ -174,6 +186,7 @@ class DecodeLoop:
         self._ranked: tuple[mx.array, ...] = ()
         self._step_logits = mx.array(0.0)
         self._empty_drafts = 0
+        self._free_steps = 0  # since the last forced token
         self._steps = 0
         # Of the current step: whether the gate rests, and whether the drafter is asked.
         self._rests = False
@@ -206,7 +219,8 @@ class DecodeLoop:
                     mx.clear_cache()
                 self._add_logprobs(step)
                 # Behind a pass that runs ahead the device has work.
-                if left > 0 and self._begins_early and not self._running and step.tokens[-1] not in eos:
+                may = self._begins_early and not self._forced and self._running is None
+                if may and left > 0 and step.tokens[-1] not in eos:
                     self._begin(left)
                 yield step
         finally:
@@ -250,7 +264,10 @@ class DecodeLoop:
         step.draft_s = time.perf_counter() - started
         pending = self._pending
         step.width = max(1, len(pending))
-        if self._running is not None:
+        if isinstance(self._running, _Unmasked):
+            rows = self._with_mask(self._running.inputs, EMPTY, self._running.logits)
+            begun = _Pass(self._sampler.choose(self._running.logits, rows))
+        elif self._running is not None:
             begun = _Pass(self._running)
         elif len(draft) and len(pending) <= _FOLD_LIMIT_TOKENS:
             step.drafted, step.tree = len(draft), not draft.is_chain
@@ -317,16 +334,21 @@ class DecodeLoop:
         if budget < 1:
             return EMPTY
         grammar, forced = self._grammar, tuple[int, ...]()
-        if self._forces and grammar is not None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
-            forced = grammar.forced[:budget]
-            if forced:
-                self._drafter.observe(forced)  # now, because it is certain
+        if self._running is None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
+            forced = self._forced[:budget]
+        if forced:
+            self._drafter.observe(forced)  # now, because it is certain
         self._step.forced = len(forced)
         # A draft can follow all forced tokens only.
         complete = grammar is None or grammar.forced_count == len(forced)
         if self._drafts and len(forced) < budget and complete:
             self._guessed = self._guess(budget - len(forced), forced)
         return _concatenated(forced, self._guessed)
+
+    @property
+    def _forced(self) -> tuple[int, ...]:
+        """The forced tokens that follow and can be drafted."""
+        return self._grammar.forced if self._forces and self._grammar is not None else ()
 
     def _guess(self, budget: int, forced: tuple[int, ...]) -> Draft:
         """The drafter's draft after the forced tokens."""
@@ -419,12 +441,10 @@ class DecodeLoop:
         if self._states is not None:
             read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
             self._hand_out(read, self._hidden, len(sequence.tokens) - len(read))
-        ahead: Choices | None = None
-        # A grammar cannot say what follows a token that is not known yet.
-        can_run_ahead = left > 1 and self._grammar is None and not sequence.is_mirrored
-        if can_run_ahead and self._expects_no_draft():
-            ahead = self._forward([], unknown=running.ids)
-            self._start(ahead)
+        ahead: Choices | _Unmasked | None = None
+        self._free_steps = 0 if self._forced else self._free_steps + 1
+        if left > 1 and not sequence.is_mirrored and self._expects_no_draft():
+            ahead = self._run_ahead(running)
         (token,) = self._pulled(running, *ranked)
         if self._recycles and self._asks:
             self._tops, self._rejected = top_ids(ranked[0], [0]), []
@@ -440,22 +460,38 @@ class DecodeLoop:
 
     def _expects_no_draft(self) -> bool:
         """Whether the next step will hardly have a draft."""
+        if self._forces and self._free_steps <= _FREE_STEPS_TO_PIPELINE:
+            return False
         planner = self._answer.planner
         if self._rests and planner is not None and planner.asking >= _ASKING_TO_PIPELINE:
             return True
         return not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
 
-    def _forward(self, lead: Sequence[int], unknown: mx.array | None = None) -> Choices:
-        """The target's choices after known tokens, or after one still being computed; lazy."""
-        logits, rows = self._rows(lead, EMPTY, unknown)
-        return self._sampler.choose(logits, rows)
+    def _forward(self, lead: Sequence[int]) -> Choices:
+        """The target's choices after known tokens; lazy."""
+        return self._sampler.choose(*self._rows(lead, EMPTY))
+
+    def _run_ahead(self, running: Choices) -> Choices | _Unmasked:
+        """Starts the pass over the token that `running` is computing."""
+        logits, rows = self._rows([], EMPTY, running.ids)
+        if self._grammar is not None:
+            return _Unmasked(logits, rows)
+        ahead = self._sampler.choose(logits, rows)
+        self._start(ahead)
+        return ahead
+
+    def _with_mask(self, rows: RowInputs, draft: Draft, logits: mx.array) -> RowInputs:
+        """`rows` of the last known token and `draft` with the grammar's mask."""
+        assert self._grammar is not None
+        return rows._replace(allowed=mx.array(self._grammar.allowed(draft, logits.shape[-1])))
 
     def _rows(
         self, lead: Sequence[int], draft: Draft, unknown: mx.array | None = None
     ) -> tuple[mx.array, RowInputs]:
         """One forward pass over `lead`, or `unknown` instead, and the draft.
 
-        Returns the logits of the last known token and of each node, and the inputs of those rows.
+        Returns the logits of the last known token and of each node, and the inputs of those rows; behind an
+        unknown token they have no mask.
         """
         cache = self._sequence.cache
         block = mx.array([*lead, *draft.tokens]) if unknown is None else unknown
@@ -482,10 +518,11 @@ class DecodeLoop:
             self._ranked = (logits.astype(mx.float32),)
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])
         if self._grammar is not None:
-            # Computed while the forward pass runs.
+            # The mask is computed while the forward pass runs.
             self._has_work(time.perf_counter())
             mx.async_eval(logits)
-            rows = rows._replace(allowed=mx.array(self._grammar.allowed(draft, logits.shape[-1])))
+            if unknown is None:
+                rows = self._with_mask(rows, draft, logits)
         return logits, rows
 
 

@@ -188,7 +188,8 @@ def build_drafter(answer: Answer, session: ModelSession) -> None:
     spec, settings, request = answer.spec, answer.settings, answer.request
     cost: LiveCost | None = None
     if spec.drafts:
-        runs_ahead = answer.grammar is None and not answer.model.info.machines
+        free = request.grammar is None or request.grammar.kind == "tool_calls"
+        runs_ahead = free and not answer.model.info.machines
         cost = session.profile_of(answer.kv).cost(answer.planned_tokens, runs_ahead=runs_ahead)
     answer.cost = cost
     if cost is not None and spec.planned(settings):

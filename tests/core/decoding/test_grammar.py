@@ -17,6 +17,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from mlx_lm.utils import load_tokenizer
 from msgspec.structs import replace
 
+from core.decoding import loop
 from core.decoding.grammar import Grammars, GrammarState
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
@@ -265,6 +266,68 @@ def test_calls_are_whole_between_free_text(loaded: LoadedModel, begin: str, end:
         grammar.advance(tokens('\n{"name": "other'))
     with pytest.raises(GrammarError, match="does not allow"):
         started(loaded, json.dumps(CALLED)).advance(tokens("I look"))
+
+
+class Guessing(Drafter):
+    """Drafts what usually follows here, or something else."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self.heard: list[int] = []
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        self.heard += tokens
+
+    def draft(self, budget: int) -> Draft:
+        if self._chance.random() < 0.7:
+            return EMPTY
+        return Draft.chain([self._chance.choice((*ids("aq<"), 7)) for _ in range(3)][:budget])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_runs_ahead_with_a_grammar_writes_the_same(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The forward pass runs ahead in the text between calls; its mask follows."""
+    chance = random.Random(seed)
+    sampling = Sampling(
+        temperature=chance.choice((0.0, 1.0, 2.0)),
+        seed=seed,
+        top_k=chance.choice((0, 20)),
+        repetition_penalty=chance.choice((1.0, 1.3)),
+        presence_penalty=chance.choice((0.0, 0.5)),
+    )
+    prompt = [chance.randrange(4, VOCABULARY) for _ in range(20)]
+    bias = {ids("q")[0]: chance.choice((2.0, 4.0)), **dict.fromkeys(EOS, -90.0)}
+    model = toy_model()
+
+    def written(free_steps: int, *, forces: bool, drafter: Drafter | None = None) -> tuple[list[int], int]:
+        monkeypatch.setattr(loop, "_FREE_STEPS_TO_PIPELINE", free_steps)
+        drafts = "off" if drafter is None else "ngram-simple"
+        drafter = drafter or Drafter()
+        answer = answer_of(model, prompt, drafter, sampling, drafts=drafts, logit_bias=bias)
+        answer.grammar = Grammars(loaded).start(
+            Grammar("tool_calls", json.dumps(CALLED), begin="q", end="</call>")
+        )
+        answer.forces, answer.model.eos = forces, EOS
+        steps = list(DecodeLoop(answer).steps(150))
+        tokens = [token for step in steps for token in step.tokens]
+        if isinstance(drafter, Guessing):
+            assert drafter.heard == tokens
+        return tokens, sum(step.pipeline == "ahead" for step in steps)
+
+    plain, none_ahead = written(10**9, forces=True)
+    assert none_ahead == 0
+    found = [
+        written(free_steps, forces=forces, drafter=drafter)
+        for forces, free_steps in ((True, 16), (True, 3), (True, 0), (False, 0))
+        for drafter in (None, Guessing(seed))
+    ]
+    assert [tokens for tokens, _ in found] == [plain] * len(found)
+    # How often depends on the calls, of which every text has some.
+    assert ids('{"name": "find"}')[0] in plain
+    assert found[2][1] > 0
+    assert found[-2][1] > 100
 
 
 def test_thoughts_between_calls_are_those_of_control_tokens(loaded: LoadedModel) -> None:
