@@ -312,20 +312,13 @@ def _plain(data: bytes, source: _Source, declared: str = "") -> str:
 
 
 def _text_of_kind(kind: str, source: _Source) -> str:
-    """The readable text of a notebook, a table, subtitles or a log; the file's own if it is none of them."""
+    """The readable text of a kind of text; the file's own if it has not the format of its ending."""
     text = _plain(source.stream.read(limits.MOST_TEXT_BYTES), source)
     if kind == "text":
         return text
     from core.documents import text_formats
 
-    if kind == "log":
-        return text_formats.log_text(text)
-    read = {
-        "notebook": text_formats.notebook_text,
-        "table": text_formats.table_text,
-        "subtitles": text_formats.subtitles_text,
-    }[kind]
-    found = read(text, source.gathered)
+    found = text_formats.READERS[kind](text, source.gathered)
     return text if found is None else found
 
 

@@ -16,7 +16,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -297,3 +297,12 @@ def _fenced(text: str, language: str) -> str:
     longest = max((len(found[1]) for found in _FENCES.finditer(text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+# By the kinds of `types.KINDS_BY_ENDING`; None for a text without the format.
+READERS: dict[str, Callable[[str, Gathered], str | None]] = {
+    "table": table_text,
+    "subtitles": subtitles_text,
+    "log": lambda text, gathered: log_text(text),
+    "notebook": notebook_text,
+}

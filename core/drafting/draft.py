@@ -101,9 +101,14 @@ RejectedRow = tuple[int, Sequence[int]]
 
 
 class Facts(Struct, frozen=True):
-    """What the ids of a request do not show. `begun`: the prompt's last tokens that belong to the answer."""
+    """What the ids of a request do not show.
+
+    `begun`: the prompt's last tokens that belong to the answer. `text_of`: the text of ids, as the tokenizer
+    decodes them.
+    """
 
     begun: Sequence[int] = ()
+    text_of: Callable[[Sequence[int]], str] = lambda ids: ""
 
 
 NO_FACTS = Facts()

@@ -169,7 +169,7 @@ class Writing:
         """The prompt was read; the first step reads its last token."""
         answer = self._answer
         known = answer.text_ids if answer.sight is not None else answer.ids
-        answer.drafter.begin(known, Facts(answer.begun))
+        answer.drafter.begin(known, Facts(answer.begun, answer.model.tokenizer.decode))
         if answer.gate is not None:
             answer.gate.begin(known, predicted=bool(answer.prediction))
         answer.stats.read_tokens += 1

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from core.drafting.draft import NO_FACTS, Drafter, Facts
+from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.events import Generate, Message, Token
 from tests.core.engine.support import settings, told
@@ -81,3 +84,21 @@ def test_what_a_stop_text_cuts_off_has_not_come(engine: Engine, architecture: st
     assert text_of(got) == answer[: answer.find(stop)]
     assert finished.stats.prediction_accepted == len(got)
     assert finished.stats.prediction_rejected == TOKENS - len(got)
+
+
+@pytest.mark.parametrize("architecture", ["llama"])
+def test_a_drafter_gets_the_text_of_the_prompt(
+    engine: Engine, architecture: str, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+
+    class Reader(Drafter):
+        def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:
+            texts.append(facts.text_of(prompt))
+
+    spec = replace(DRAFTERS["ngram-simple"], build=lambda settings, resources: Reader())
+    monkeypatch.setitem(DRAFTERS, "ngram-simple", spec)
+    prompt = list(range(10, 60))
+    told(engine, prompt, settings("ngram-simple", toy_folder, **{"sampling.max_tokens": 4}))
+    assert texts == [engine.loaded.tokenizer.decode(prompt)]
+    assert texts[0]
