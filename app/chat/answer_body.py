@@ -26,8 +26,8 @@ from app.chat.intents import (
     DeleteMessage,
     EditAnswer,
     Intent,
+    OpenImage,
     OpenPlace,
-    OpenResultImage,
     SelectAnswer,
 )
 from app.chat.origin_marks import Mark, mark_at, marks_of_answer, shown_marks
@@ -493,7 +493,7 @@ class AnswerBody(TextCanvas):
         for (call_id, number), rect in wanted.items():
             if (call_id, number) not in self._tiles:
                 images = next(call.images for call in self._text.calls if call.id == call_id)
-                opened = partial(self._act, OpenResultImage(self._turn_id, call_id, number))
+                opened = partial(self._act, OpenImage(images, number))
                 tile = ImageTile(images[number], number + 1, len(images), self.images, opened, self)
                 self._tiles[call_id, number] = tile
                 tile.show()

@@ -169,17 +169,9 @@ class OpenAttachment(Intent, frozen=True):
 
 
 class OpenImage(Intent, frozen=True):
-    """Show image `index` of the `images` of a message."""
+    """Show image `index` of the `images` of a message, or of a call's result."""
 
     images: tuple[Image, ...]
-    index: int
-
-
-class OpenResultImage(Intent, frozen=True):
-    """Show image `index` of a call's result in the answer of `turn_id`, and the others of that result."""
-
-    turn_id: str
-    call_id: str
     index: int
 
 

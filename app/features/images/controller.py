@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.composer_tools import NoticeAction
 from app.chat.image_files import ImageFiles
-from app.chat.intents import Intent, OpenImage, OpenResultImage
+from app.chat.intents import Intent, OpenImage
 from app.chat.transcript import Transcript
 from app.controllers.app import App
 from app.controllers.page import ChatPage
@@ -117,15 +117,6 @@ class ImagesController(QObject):
     def _on_intent(self, intent: Intent) -> None:
         if isinstance(intent, OpenImage):
             self._open(intent.images, intent.index)
-        elif isinstance(intent, OpenResultImage):
-            images = self._images_of_call(intent.turn_id, intent.call_id)
-            if intent.index < len(images):
-                self._open(images, intent.index)
-
-    def _images_of_call(self, turn_id: str, call_id: str) -> tuple[Image, ...]:
-        chat = self._app.chats.open
-        calls = chat.turn(turn_id).answer.calls if chat.has(turn_id) else ()
-        return next((call.images for call in calls if call.id == call_id), ())
 
     def _open(self, images: Sequence[Image], index: int) -> None:
         self.viewer_requested.emit(images, index, self.files)

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer import AnswerView
 from app.chat.answer_body import ThoughtHead
 from app.chat.entry import AnswerEntry
-from app.chat.intents import AllowCall, Intent, OpenResultImage, RefuseCall, StopAnswer
+from app.chat.intents import AllowCall, Intent, OpenImage, RefuseCall, StopAnswer
 from app.chat.tools import strings
 from app.chat.tools.card import CallCard
 from app.chat.transcript import Transcript
@@ -301,7 +301,7 @@ def test_images_of_a_result_are_shown_in_it(transcript: Transcript, asked: list[
     assert "Not shown: a sound" in view.body.readable_text
     tile = view.childAt(QPoint(view.body.x() + 60, round(view.body.boxes[2].top) + 40))
     QTest.mouseClick(tile, Qt.MouseButton.LeftButton)
-    assert asked[-1] == OpenResultImage("t", "done", 0)
+    assert asked[-1] == OpenImage(images, 0)
 
 
 def test_an_answer_with_an_edited_call_keeps_its_widget(transcript: Transcript, qtbot: QtBot) -> None:
