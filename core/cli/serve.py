@@ -174,7 +174,7 @@ async def running(
     """
     from core.serve.own_worker import OwnWorker
     from core.serve.queue import Answers
-    from core.serve.requests import ServedRequests
+    from core.serve.served_requests import ServedRequests
     from core.serve.server import LocalServer
 
     unload_after_s = 60.0 * options.unload_after

@@ -68,8 +68,8 @@ from core.serve.queue import (
     is_called,
 )
 from core.serve.request import AnswerRequest
-from core.serve.requests import ServedRequest
 from core.serve.security import AccessPolicy
+from core.serve.served_requests import ServedRequest
 from core.settings import Settings, assign
 from core.settings.window import Server
 from core.tools.calls import CallRules, Written

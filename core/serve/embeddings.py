@@ -24,7 +24,7 @@ from core.serve.answering import Serving, client_name, loaded_model, new_id, unl
 from core.serve.fields import OwnFields, UnknownFields, change, convert_fields, refused
 from core.serve.http import ApiError, FieldNames, api_error, field_error, read_fields, send_json
 from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers
-from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.served_requests import ServedRequest, ServedRequests
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 384

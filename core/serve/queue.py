@@ -44,7 +44,7 @@ from core.events import (
 )
 from core.events.codec import WorkerEvent, WorkerExited
 from core.serve.images import ServedImages
-from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.served_requests import ServedRequest, ServedRequests
 from core.worker.client import CommandError
 
 _RECENT = 16

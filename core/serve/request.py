@@ -1,4 +1,4 @@
-"""Requests for an answer: the sampling fields that every API has, and the command made of a request.
+"""Requests for an answer: the tools and sampling fields of every API, and the command made of a request.
 
 Each API has its own fields for the conversation, the tools and the form of the answer; `AnswerRequest` reads
 them by methods and makes the command in one place.
@@ -6,19 +6,21 @@ them by methods and makes the command in one place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from core.events import Change, Generate, Grammar, Message, ModelInfo
+from core.events import Change, Generate, Grammar, Message, ModelInfo, Tool
 from core.events.wire import well_formed_record
 from core.serve.fields import OwnFields, change, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
 from core.serve.images import MOST_IMAGES, GivenImage
-from core.serve.tools import Choice, GivenTool, choose
 from core.settings import Settings
 from core.settings.declaration import find
 from core.tools.calls import ToolChoice
@@ -29,6 +31,75 @@ _WHY_NOT_ENFORCED = "a grammar cannot enforce this keyword"
 _WHY_UNSEEN = "this model does not see images"
 _UNSEEN = f"[image left out: {_WHY_UNSEEN}]"
 _CHOOSE_SEEING = "Load a model that sees, or send the text alone."
+# OpenAI's names have at most 64 characters and Anthropic's 128; tools of MCP servers reach that.
+_NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
+
+
+class GivenTool(Struct):
+    """A function that the model may call, or a custom tool, whose input is any text.
+
+    To the model a custom tool is a function of that text, with its grammar, which is not enforced, in the
+    description.
+    """
+
+    name: str
+    type: Literal["function", "custom"] = "function"
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: bool = False
+    format: Any = None
+
+    @property
+    def declared(self) -> Tool:
+        """The declaration for the model."""
+        if self.type == "function":
+            return Tool(self.name, self.description, msgspec.json.encode(self.parameters).decode())
+        grammar = self.format.get("definition") if isinstance(self.format, dict) else None
+        texts = [self.description, f"Grammar of the input:\n{grammar}" if grammar else ""]
+        parameters = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+            "additionalProperties": False,
+        }
+        return Tool(self.name, "\n\n".join(filter(None, texts)), msgspec.json.encode(parameters).decode())
+
+
+class Choice(Struct):
+    """Whether a call is allowed or required, and of which functions; of any without `names`."""
+
+    type: Literal["auto", "none", "required"] = "auto"
+    names: list[str] = []
+    disable_parallel_tool_use: bool = False
+
+
+def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) -> ToolChoice:
+    """`choice` of `tools`. `several`: more than one call is allowed. Raises `ApiError` 400."""
+    names = [tool.name for tool in tools]
+    if odd := next((one for one in names if not _NAME.fullmatch(one)), None):
+        raise field_error(
+            "tools",
+            f"“{odd[:80]}” is not a valid function name. Use at most 128 letters, digits, “_”, “-” and “.”.",
+        )
+    if doubled := next((one for one, count in Counter(names).items() if count > 1), None):
+        raise field_error("tools", f"“tools” has “{doubled}” twice.")
+    known, only = set(names), set(choice.names)
+    if unknown := next((one for one in choice.names if one not in known), None):
+        raise field_error("tool_choice", f"“tool_choice” names “{unknown}”, which is not in “tools”.")
+    if "" in choice.names:
+        raise field_error("tool_choice", "“tool_choice” has no name of a function.")
+    must = choice.type == "required"
+    if must and not tools:
+        raise field_error("tool_choice", "“tool_choice” requires a call, but “tools” is empty.")
+    if choice.type == "none":
+        return ToolChoice()
+    # The declarations stay whole where one function must be called: the prompt stays the same.
+    whole = not only or (must and len(choice.names) == 1)
+    declared = tuple(tool.declared for tool in tools if whole or tool.name in only)
+    name = choice.names[0] if must and len(choice.names) == 1 else ""
+    strict = frozenset(tool.name for tool in tools if tool.strict)
+    several = several and not choice.disable_parallel_tool_use
+    return ToolChoice(declared, must, name, several, strict)
 
 
 class StreamOptions(Struct):

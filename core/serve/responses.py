@@ -41,8 +41,7 @@ from core.serve.fields import (
     with_tools,
 )
 from core.serve.http import TOO_LONG, ApiError, event, field_error
-from core.serve.request import AnswerRequest, limit
-from core.serve.tools import Choice, GivenTool
+from core.serve.request import AnswerRequest, Choice, GivenTool, limit
 from core.tools.calls import Piece, TextDelta, ThoughtDelta
 
 UNSUPPORTED = {

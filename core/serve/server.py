@@ -34,9 +34,9 @@ from core.serve.http import OURS, ApiError, api_error, reading_refused_bodies, r
 from core.serve.images import erase_leftovers
 from core.serve.messages import count_request, read_message
 from core.serve.queue import Answers, ClientGoneError
-from core.serve.requests import ServedRequest
 from core.serve.response_memory import ResponseMemory, kept_input, kept_response
 from core.serve.security import Guard
+from core.serve.served_requests import ServedRequest
 from core.serve.status import Models, about, health
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from qasync import QEventLoop
 from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
 from core.serve.queue import Answers
-from core.serve.requests import ServedRequests
+from core.serve.served_requests import ServedRequests
 from core.serve.server import LocalServer
 
 

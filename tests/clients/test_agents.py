@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from core.cli.launch import start_of
 from core.events import ModelInfo
-from core.serve.requests import ServedRequest, ServedState
+from core.serve.served_requests import ServedRequest, ServedState
 from tests.clients.conftest import HERE
 from tests.clients.scripted_model import DONE, write_scripted_model
 from tests.core.serve.served import Served

@@ -37,7 +37,7 @@ from core.events import (
     api_id,
 )
 from core.serve.apps import Connection
-from core.serve.requests import ServedRequest
+from core.serve.served_requests import ServedRequest
 
 _ROWS_EVERY_MS = 200
 

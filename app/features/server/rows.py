@@ -13,7 +13,7 @@ from PySide6.QtGui import QPixmap
 from app.controls.record_table import Column, neighbour, swatch
 from app.features.server import strings
 from app.gauges.figures import DASH, count, percent, seconds, speed, spoken_text
-from core.serve.requests import ServedRequest
+from core.serve.served_requests import ServedRequest
 
 _LIVE = ("reading", "writing")
 # Working now; wrong; waiting or finished.

@@ -39,8 +39,8 @@ from core.events import (
     TakeTurn,
 )
 from core.serve.queue import Answers, GateState, InstalledModels, WorkerGate
-from core.serve.requests import ServedRequests
 from core.serve.security import AccessPolicy
+from core.serve.served_requests import ServedRequests
 from core.settings import Settings, assign
 from core.settings.window import Server
 from core.system.files import key_of, new_key, write_key

@@ -20,8 +20,8 @@ from core.events import Generate
 from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
 from core.serve.queue import Answers
-from core.serve.requests import ServedRequest, ServedRequests
 from core.serve.security import AccessPolicy
+from core.serve.served_requests import ServedRequest, ServedRequests
 from core.serve.server import LocalServer
 from core.settings import Settings, assign_all
 

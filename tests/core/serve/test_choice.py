@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.events import Token, Tool, ToolCall
-from core.serve.tools import Choice, GivenTool, choose
+from core.serve.request import Choice, GivenTool, choose
 from core.tools.calls import CallRules, Piece, TextDelta, Written
 from core.tools.schemas import relaxed
 from tests.app.session.words import INFO

@@ -12,7 +12,7 @@ import pytest
 from core.serve import conversation as module
 from core.serve.conversation import ConversationReader
 from core.serve.http import ApiError
-from core.serve.tools import Choice, GivenTool, choose
+from core.serve.request import Choice, GivenTool, choose
 
 SHORT, LONG = 50, 1600
 

@@ -29,7 +29,7 @@ from core.events import (
 )
 from core.serve import queue
 from core.serve.queue import Answers, ClientGoneError, InstalledModels, QueueFullError, QueuePace, WorkerGate
-from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.served_requests import ServedRequest, ServedRequests
 from core.settings import Settings
 from core.worker.client import CommandError
 from core.worker.queue import CommandQueue, Entry

@@ -20,7 +20,7 @@ from app.features.server.window import ServerPanel, ServerWindow
 from app.gauges.figures import DASH
 from app.shell.window import MainWindow
 from core.serve.apps import APPS
-from core.serve.requests import ServedRequest
+from core.serve.served_requests import ServedRequest
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.stage import Stage, click, press, until
 

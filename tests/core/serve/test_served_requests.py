@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.events import Event, Failed, Finished, Generate, Likely, Message, Token, ToolCall
-from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.served_requests import ServedRequest, ServedRequests
 from tests.core.serve.served import CHAT, Served, question
 
 
