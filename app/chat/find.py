@@ -154,7 +154,7 @@ class ChatFinder(Finder):
 
     def refresh(self, entry: Entry) -> None:
         """Search `entry` again after its text changed."""
-        if self.is_open:
+        if self._find.needle:
             self._find.refresh(entry)
             self._timer.start()
 

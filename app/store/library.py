@@ -141,12 +141,12 @@ class Library:
         return chat
 
     def save(self, chat: Conversation) -> None:
-        self.do({key_of(chat): chat})
+        self.do({("chats", chat.id): chat})
 
     def rewrite(self, chat: Conversation, before: Conversation) -> None:
         self.images.hold(hashes_of(before) - hashes_of(chat))
         if self._writer:
-            self._writer.erase_earlier([key_of(chat)])
+            self._writer.erase_earlier([("chats", chat.id)])
         self.save(chat)
 
     def purge(self, chat_id: str) -> None:
@@ -159,7 +159,7 @@ class Library:
         return self.heads("projects")
 
     def save_project(self, project: Project) -> None:
-        self.do({key_of(project): project})
+        self.do({("projects", project.id): project})
 
     def purge_project(self, project_id: str) -> None:
         self.do({("projects", project_id): None})
