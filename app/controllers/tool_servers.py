@@ -2,7 +2,8 @@
 
 The list of servers is in the preferences, without the values of secrets, which `core.tools.secrets` keeps.
 Each server is off until it is switched on. Nothing runs until a server is needed: when it is switched on,
-when its tools are chosen from, or when a chat with tools of it asks.
+when its tools are chosen from, or when a chat with tools of it asks; what speaks with servers and stores
+secrets is imported with the first one.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
 from app.store.preferences import PreferencesFile
-from core.tools.client import ToolsClient
 from core.tools.messages import ServerEntry, ServerLog, ServerState, ServerTool, ToolsError, check_entry
-from core.tools.secrets import filled, forget, keep
+
+if TYPE_CHECKING:
+    from core.tools.client import ToolsClient
 
 _LOG_LINES = 500
 
@@ -36,18 +38,21 @@ class ToolServers(QObject):
         preferences: PreferencesFile,
         report: Callable[[ToolsError], object],
         parent: QObject | None = None,
-        *,
-        client: ToolsClient | None = None,
     ) -> None:
         super().__init__(parent)
         self._preferences = preferences
         self.report = report
-        self.client = client or ToolsClient()
-        self.client.on_event = self._take
         self._logs: dict[str, deque[str]] = {}
         self._told: dict[str, int] = {}  # the run of each server whose end was told last
         self._storing = asyncio.Lock()  # secrets, which a server must not be started without
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @cached_property
+    def client(self) -> ToolsClient:
+        """The tools' process, from this side."""
+        from core.tools.client import ToolsClient
+
+        return ToolsClient(self._take)
 
     # ---- the list
 
@@ -84,11 +89,13 @@ class ToolServers(QObject):
 
         `entry` has the values of its secrets, which are stored apart. Raises `ToolsError` if it is invalid.
         """
+        from core.tools.secrets import without_values
+
         check_entry(entry)
         others = [each.name for each in self.entries if each.name != replaces]
         if entry.name in others:
             raise ToolsError(strings.server_exists(entry.name), strings.SERVER_EXISTS_HINT)
-        stored = _without_secrets(entry)
+        stored = without_values(entry)
         kept = list(self.entries)
         old = self.entry(replaces)
         if old is None:
@@ -151,7 +158,7 @@ class ToolServers(QObject):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.client.on_event = lambda event: None
-        await self.client.close()
+        await self.client.close()  # also one that never ran, so that nothing starts after this
 
     # ---- inside
 
@@ -167,23 +174,25 @@ class ToolServers(QObject):
 
     async def _keep_secrets(self, entry: ServerEntry, old: ServerEntry | None) -> None:
         """Store the values of the secrets, and forget those of the entry before that it does not have."""
+        from core.tools.secrets import forget, keep, missing, with_stored
+
         async with self._storing:
             renamed = old is not None and old.name != entry.name
             if old is not None:
                 await self.client.stop(old.name)
             if old is not None and renamed:  # values that were not changed are those of the old name
-                before = _values(await asyncio.to_thread(filled, old))
-                values = {name: before[name] for name in entry.secrets if name in before} | _values(entry)
-                entry = replace(entry, **{"env" if entry.command else "headers": values})
-            await asyncio.to_thread(keep, entry)
+                entry = await asyncio.to_thread(with_stored, entry, old.name)
+            stored = await asyncio.to_thread(keep, entry)
             if old is not None:
-                gone = old.secrets if renamed else set(old.secrets) - set(entry.secrets)
+                gone = missing(old) if renamed else set(missing(old)) - set(missing(stored))
                 await asyncio.to_thread(forget, old.name, tuple(gone))
 
     async def _erase(self, entry: ServerEntry) -> None:
+        from core.tools.secrets import forget, missing
+
         await self.client.stop(entry.name)
         async with self._storing:
-            await asyncio.to_thread(forget, entry.name, entry.secrets)
+            await asyncio.to_thread(forget, entry.name, missing(entry))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -212,12 +221,3 @@ class ToolServers(QObject):
             self._told[event.server] = event.run
             self.died.emit(event)
         self.changed.emit()
-
-
-def _values(entry: ServerEntry) -> dict[str, str]:
-    return entry.env if entry.command else entry.headers
-
-
-def _without_secrets(entry: ServerEntry) -> ServerEntry:
-    known = {name: value for name, value in _values(entry).items() if name not in entry.secrets}
-    return replace(entry, **{"env" if entry.command else "headers": known})

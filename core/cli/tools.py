@@ -23,6 +23,7 @@ from core.system.terminal import visible
 from core.tools.client import ToolsClient
 from core.tools.imports import found
 from core.tools.messages import CALL_TIMEOUT_S, CallResult, ServerEntry, ServerLog, ServerState, ToolsError
+from core.tools.secrets import without_values
 
 _NAME = "server"
 
@@ -55,24 +56,15 @@ def _import(options: argparse.Namespace) -> int:
     for each in found():
         if options.json:
             record: dict[str, Any] = {"program": each.program, "path": each.path, "problems": each.problems}
-            record["servers"] = [_shown(entry) for entry in each.entries]
+            record["servers"] = [msgspec.to_builtins(without_values(entry)) for entry in each.entries]
             print(json.dumps(record, ensure_ascii=False))
             continue
         print(f"{each.program}: {visible(each.path)}")
         for entry in each.entries:
-            print(f"  {visible(entry.name)}: {visible(entry.whole)}")
+            print(f"  {visible(entry.name)}: {visible(without_values(entry).whole)}")
         for problem in each.problems:
             print(f"  {visible(problem)}")
     return 0
-
-
-def _shown(entry: ServerEntry) -> dict[str, Any]:
-    """`entry` without the values of its secrets."""
-    record: dict[str, Any] = msgspec.to_builtins(entry)
-    for values in (record["env"], record["headers"]):
-        for name in entry.secrets:
-            values.pop(name, None)
-    return record
 
 
 def _list(options: argparse.Namespace) -> int:

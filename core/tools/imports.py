@@ -19,6 +19,7 @@ from msgspec import Struct
 from core.errors import reason_of
 from core.events.wire import well_formed
 from core.system.files import open_regular
+from core.tools.masks import looks_secret, masked
 from core.tools.messages import ServerEntry, ToolsError, check_entry
 
 _MOST_BYTES = 4 * 1024 * 1024
@@ -40,13 +41,6 @@ _VARIABLE = re.compile(r"\$\{(?:(?P<kind>env|input):)?(?P<name>[^{}]*)\}")
 _STRING = r'"(?:\\.|[^"\\])*"'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[\]}}])")
-_SECRET_NAME = re.compile(
-    r"(?i)token|secret|passw(?:or)?d|api_?key|credential"
-    r"|(?:^|[_\W])(?:key|pwd|pat|auth|authorization|cookie)(?:$|[_\W])"
-)
-_SECRET_VALUE = re.compile(
-    r"(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|AKIA|AIza|hf|ntn|npm)[-_A-Za-z0-9]{12,}"
-)
 
 
 class Found(Struct, frozen=True):
@@ -120,11 +114,6 @@ def read(program: str, path: str, data: bytes, home: Path, environment: Mapping[
     return Found(program, path, tuple(entries), tuple(reader.problems))
 
 
-def looks_secret(name: str, value: str) -> bool:
-    """Whether a variable or header seems to have a secret value."""
-    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value) or value.startswith("Bearer "))
-
-
 class _Reader:
     """Reads the entries of one file. `problems` gets what is wrong with them."""
 
@@ -170,7 +159,8 @@ class _Reader:
         try:
             check_entry(entry)
         except ToolsError as error:
-            self.problems.append(f"“{name}” was left out: {error}")
+            (why,) = masked([str(error)])  # it may quote the address
+            self.problems.append(f"“{name}” was left out: {why}")
             return None
         if unused:
             self.problems.append(f"“{name}”: {', '.join(f'“{each}”' for each in unused)} is not used.")

@@ -47,7 +47,8 @@ class ServerEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """One tool server: a program with its arguments and environment, or an address with its headers.
 
     `secrets` names the variables of `env`, or the headers, whose values are in the keychain
-    (`core.tools.secrets`). A stored entry has no values for them.
+    (`core.tools.secrets`). A stored entry has no values for them, and masks (`core.tools.masks`) in place of
+    secrets in its arguments or address.
     """
 
     name: str

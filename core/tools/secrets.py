@@ -1,7 +1,8 @@
 """Secrets of tool servers: in the system's keychain, or in a private file where there is none.
 
 The file has mode 0600 and lies in Draftlight's data folder; with `DRAFTLIGHT_HOME` it is always used, because
-that folder holds everything. Chats, preferences, backups and logs have the names of secrets only.
+that folder holds everything. Chats, preferences, backups and logs have the names of secrets only, and masks
+in place of those in arguments and addresses.
 
 All functions may block, and on macOS the system may ask the person: call them on a thread.
 """
@@ -9,9 +10,11 @@ All functions may block, and on macOS the system may ask the person: call them o
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -24,10 +27,12 @@ from core.errors import reason_of
 from core.system.files import open_regular, write_atomic
 from core.system.paths import data_dir
 from core.system.private import make_folder
+from core.tools.masks import MASK, masked, texts_of
 from core.tools.messages import ServerEntry, ToolsError
 
 _SERVICE = "Draftlight tools"
 _FILE = "tool_secrets.json"
+_NAME_CHARACTERS = 100
 _lock = threading.Lock()
 
 
@@ -36,28 +41,43 @@ def place() -> Literal["keychain", "file"]:
     return "keychain" if _keychain() else "file"
 
 
+def without_values(entry: ServerEntry) -> ServerEntry:
+    """`entry` as it is stored: without the values of its secrets; in its arguments or address are masks."""
+    values = {name: value for name, value in _values(entry).items() if name not in entry.secrets}
+    return _with(entry, values, masked(texts_of(entry)))
+
+
+def missing(entry: ServerEntry) -> tuple[str, ...]:
+    """The names of the secrets that `entry` has no value for; of a stored one those of all."""
+    held = _held(entry)
+    return tuple(name for name in (*entry.secrets, *_names(entry)) if name not in held)
+
+
 def keep(entry: ServerEntry) -> ServerEntry:
     """Stores the values that `entry` has for its secrets; returns it without them. Raises `ToolsError`."""
-    values = _values(entry)
-    for name in entry.secrets:
-        if name in values:
-            _write(entry.name, name, values[name])
-    return _with(entry, {name: value for name, value in values.items() if name not in entry.secrets})
+    for name, value in _held(entry).items():
+        _write(entry.name, name, value)
+    return without_values(entry)
 
 
 def filled(entry: ServerEntry) -> ServerEntry:
     """`entry` with the stored values of its secrets. Raises `ToolsError` if one is missing."""
-    values = dict(_values(entry))
-    for name in entry.secrets:
-        if name in values:
-            continue
-        value = _read(entry.name, name)
-        if value is None:
-            raise ToolsError(
-                f"The secret “{name}” of “{entry.name}” is missing.", "Enter it in Window > Tools."
-            )
-        values[name] = value
-    return _with(entry, values)
+    found = with_stored(entry, entry.name)
+    if lacks := missing(found):
+        raise ToolsError(
+            f"The secret “{lacks[0]}” of “{entry.name}” is missing.", "Enter it in Window > Tools."
+        )
+    return found
+
+
+def with_stored(entry: ServerEntry, server: str) -> ServerEntry:
+    """`entry` with the stored values of `server` for secrets that it has none for. Raises `ToolsError`."""
+    read = {name: value for name in missing(entry) if (value := _read(server, name)) is not None}
+    values = _values(entry) | {name: read[name] for name in entry.secrets if name in read}
+    texts = list(texts_of(entry))
+    for name, at in _names(entry).items():
+        texts[at] = read.get(name, texts[at])
+    return _with(entry, values, tuple(texts))
 
 
 def forget(server: str, names: Iterable[str]) -> None:
@@ -70,8 +90,35 @@ def _values(entry: ServerEntry) -> dict[str, str]:
     return entry.env if entry.command else entry.headers
 
 
-def _with(entry: ServerEntry, values: dict[str, str]) -> ServerEntry:
-    return replace(entry, env=values) if entry.command else replace(entry, headers=values)
+def _with(entry: ServerEntry, values: dict[str, str], texts: tuple[str, ...]) -> ServerEntry:
+    if entry.command:
+        return replace(entry, env=values, args=texts)
+    return replace(entry, headers=values, url=texts[0])
+
+
+def _names(entry: ServerEntry) -> dict[str, int]:
+    """The secrets among the arguments, or the address, by name: the text with its mask, after its flag.
+
+    So a value is never put into another argument than the one that it was entered for.
+    """
+    texts = masked(texts_of(entry))
+    found: dict[str, int] = {}
+    equal: Counter[str] = Counter()
+    for at, text in enumerate(texts):
+        if MASK in text:
+            name = " ".join(texts[max(0, at - 1) : at + 1]) if text == MASK else text
+            if len(name) > _NAME_CHARACTERS:
+                name = f"{name[:_NAME_CHARACTERS]}… {hashlib.sha256(name.encode()).hexdigest()[:16]}"
+            equal[name] += 1
+            found[f"{name} {equal[name]}" if equal[name] > 1 else name] = at
+    return found
+
+
+def _held(entry: ServerEntry) -> dict[str, str]:
+    """The values that `entry` has for its secrets, by name; of an argument, all of it."""
+    values, texts = _values(entry), texts_of(entry)
+    found = {name: values[name] for name in entry.secrets if name in values}
+    return found | {name: texts[at] for name, at in _names(entry).items() if MASK not in texts[at]}
 
 
 def _read(server: str, name: str) -> str | None:

@@ -23,8 +23,10 @@ from app.features.tools import strings
 from app.features.tools.window import command_text
 from app.session.tools.form import visible
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_mono_font
-from core.tools.imports import Found, looks_secret
+from core.tools.imports import Found
+from core.tools.masks import MASK, looks_secret
 from core.tools.messages import ServerEntry, ToolsError, check_entry
+from core.tools.secrets import missing
 
 _WIDTH_PX, _MARGIN_PX, _LABEL_PX = 560, 20, 96
 _INNER_PX = _WIDTH_PX - 2 * _MARGIN_PX
@@ -107,7 +109,7 @@ class ServerSheet(QDialog):
             raise ToolsError(strings.is_taken(name))
         by_command = self.kind.value == "command"
         values = values_of(*((self.environment.value, "=") if by_command else (self.headers.value, ":")))
-        unchanged = [each for each in self._entry.secrets if values.get(each) == strings.HIDDEN]
+        unchanged = [each for each in self._entry.secrets if values.get(each) == MASK]
         values = {each: value for each, value in values.items() if each not in unchanged}
         marked = set(self._entry.secrets)
         secrets = [each for each, value in values.items() if each in marked or looks_secret(each, value)]
@@ -118,6 +120,8 @@ class ServerSheet(QDialog):
         else:
             made = ServerEntry(name, url=self.address.text().strip(), headers=values, secrets=all_secrets)
         check_entry(made)
+        if moved := set(missing(made)) - set(missing(self._entry)):
+            raise ToolsError(strings.enter_again(moved.pop()))
         return made
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -129,7 +133,7 @@ class ServerSheet(QDialog):
     # ---- inside
 
     def _shown(self, values: dict[str, str], sign: str) -> str:
-        secrets = dict.fromkeys(self._entry.secrets, strings.HIDDEN)
+        secrets = dict.fromkeys(self._entry.secrets, MASK)
         return "\n".join(f"{name}{sign}{value}" for name, value in (values | secrets).items())
 
     def _save(self) -> None:

@@ -54,7 +54,6 @@ NO_TOOLS = "No tools"
 NO_TOOLS_HINT = "They are listed while the server runs."
 NO_DESCRIPTION = "The server does not describe it."
 SCHEMA = "Schema of the arguments"
-HIDDEN = "••••••••"
 
 ALLOWED_LIST = "Allowed tools"
 NOTHING_ALLOWED = "Nothing is allowed without asking"
@@ -84,8 +83,8 @@ ADDRESS_HINT = "https://example.org/mcp"
 ENVIRONMENT_HINT = "NAME=value, one a line"
 HEADERS_HINT = "Authorization: Bearer …, one a line"
 SECRETS_NOTE = (
-    "Values of names with KEY, TOKEN, SECRET, PASSWORD or AUTH are kept in the keychain, not in a file with"
-    " your settings."
+    "Values of names with KEY, TOKEN, SECRET, PASSWORD or AUTH, also in the command or address, and passwords"
+    " in addresses are kept in the keychain, not in a file with your settings."
 )
 NOT_STARTED = "It is off until you switch it on."
 NO_SHELL = "The command runs without a shell, so ~, $NAME, pipes and wildcards are not expanded."
@@ -94,6 +93,11 @@ BAD_QUOTES = "A quotation mark in the command is not closed."
 
 def bad_line(line: str, form: str) -> str:
     return f"“{line}” is not {form}."
+
+
+def enter_again(name: str) -> str:
+    """A part of the text was changed whose secret is hidden."""
+    return f"Enter the secret in “{name}” again, because the rest of it was changed."
 
 
 VARIABLE_FORM = "NAME=value"

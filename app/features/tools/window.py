@@ -28,7 +28,9 @@ from app.features.tools.rows import (
 from app.session.tools.form import visible
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.sheet import set_ground
+from core.tools.masks import MASK
 from core.tools.messages import ServerEntry, ServerState, ServerTool
+from core.tools.secrets import without_values
 
 SIZE = QSize(1040, 700)
 _MINIMUM = QSize(820, 480)
@@ -161,8 +163,9 @@ def command_text(entry: ServerEntry, *, note: bool = True) -> str:
 
     `note`: say what else of the environment it gets.
     """
+    entry = without_values(entry)
     values = entry.env if entry.command else entry.headers
-    values = values | dict.fromkeys(entry.secrets, strings.HIDDEN)
+    values = values | dict.fromkeys(entry.secrets, MASK)
     lines = [f"{name}={value}" if entry.command else f"{name}: {value}" for name, value in values.items()]
     title = strings.COMMAND if entry.command else strings.ADDRESS
     about = strings.ENVIRONMENT if entry.command else strings.HEADERS

@@ -22,6 +22,7 @@ from core.events.wire import well_formed
 from core.tools.host.http import HttpAnswers, http_streams
 from core.tools.host.results import call_result
 from core.tools.host.stdio import ServerProcess
+from core.tools.masks import secret_texts
 from core.tools.messages import (
     CallEnded,
     CallResult,
@@ -70,10 +71,8 @@ class Server:
         self._before = before
         entry = self._entry = command.entry
         self._run = command.run
-        values = entry.env if entry.command else entry.headers
-        self._secrets = [
-            value for name in entry.secrets if len(value := values.get(name, "")) >= _SECRET_CHARACTERS
-        ]
+        secrets = (text for text in secret_texts(entry) if len(text) >= _SECRET_CHARACTERS)
+        self._secrets = sorted(secrets, key=len, reverse=True)
         self._emit = emit
         # The task of `own()` while it may be cancelled: afterwards it ends the group.
         self._connecting: asyncio.Task[Any] | None = None

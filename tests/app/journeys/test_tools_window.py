@@ -97,11 +97,15 @@ async def test_servers_of_other_programs_are_offered_with_their_commands(stage: 
     config = home / ".cursor" / "mcp.json"
     config.parent.mkdir()
     servers = {
-        "Files": {"command": "npx", "args": ["-y", "files-server", "/data"], "env": {"API_KEY": TOKEN}},
+        "Files": {
+            "command": "npx",
+            "args": ["-y", "files-server", "/data", "--key", TOKEN, "db://me:hidden1@host/a"],
+            "env": {"API_KEY": TOKEN},
+        },
         "Old": {"url": "https://example.org/sse", "type": "sse"},
     }
     config.write_text(json.dumps({"mcpServers": servers}), "utf-8")
-    window = await stage.ready()
+    window = await stage.ready(folder=home / "chats")
     tools = await opened(window)
     await click(tools.import_)
     await until(lambda: bool(tools.findChildren(ImportSheet)))
@@ -110,15 +114,55 @@ async def test_servers_of_other_programs_are_offered_with_their_commands(stage: 
     assert not box.isChecked()
     assert not sheet.accept_button.isEnabled()
     says = box.accessibleDescription()
-    assert "npx -y files-server /data" in says
+    assert "npx -y files-server /data --key '••••••••' 'db://me:••••••••@host/a'" in says
     assert "API_KEY=••••" in says
     assert TOKEN not in says
+    assert "hidden1" not in says
     assert any("sse" in problem.text() for problem in sheet.problems)
     box.setFocus()
     QTest.keyClick(box, Qt.Key.Key_Space)
     await click(sheet.accept_button)
     assert rows(tools) == [("Files", "Off")]
     assert window.controller.tool_servers.client.pid is None
+    command = tools.servers.detail.command.toPlainText()
+    assert "--key '••••••••' 'db://me:••••••••@host/a'" in command
+    secrets = home / "home" / "data" / "tool_secrets.json"
+    await until(lambda: secrets.exists() and secrets.read_text("utf-8").count(TOKEN) == 2)
+    await stage.close()
+    stored = (home / "chats" / "preferences.json").read_text("utf-8")
+    assert "files-server" in stored
+    assert TOKEN not in stored
+    assert "hidden1" not in stored
+
+
+async def test_a_secret_of_a_command_stays_hidden_when_the_server_is_edited(stage: Stage, home: Path) -> None:
+    window = await stage.ready()
+    tools = await opened(window)
+    await added(tools, "Notes", "notes-server --key hidden1")
+    path = home / "home" / "data" / "tool_secrets.json"
+
+    def secrets() -> dict[str, dict[str, str]]:
+        return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    await until(lambda: secrets() == {"Notes": {"--key ••••••••": "hidden1"}})
+    await click(tools.servers.detail.edit)
+    sheet = tools.findChild(ServerSheet)
+    assert sheet.command.value == "notes-server --key '••••••••'"
+    sheet.command.set_value("notes-server --other '••••••••'")
+    await click(sheet.save)
+    assert sheet.problem.text().startswith("Enter the secret in “--other ••••••••” again")
+    sheet.command.set_value("notes-server --verbose --key '••••••••'")
+    sheet.name.setText("Papers")
+    await click(sheet.save)
+    await until(lambda: secrets() == {"Papers": {"--key ••••••••": "hidden1"}})
+    assert rows(tools) == [("Papers", "Off")]
+    await click(tools.servers.detail.edit)
+    sheet = tools.findChild(ServerSheet)
+    sheet.command.set_value("notes-server --key hidden2 --token hidden3")
+    await click(sheet.save)
+    await until(lambda: secrets() == {"Papers": {"--key ••••••••": "hidden2", "--token ••••••••": "hidden3"}})
+    window.controller.tool_servers.remove("Papers")
+    await until(lambda: secrets() == {})
 
 
 async def test_a_missing_program_is_named_and_removed(stage: Stage, home: Path) -> None:

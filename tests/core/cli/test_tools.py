@@ -53,11 +53,14 @@ def test_other_programs_servers_are_listed_without_secrets(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".cursor").mkdir()
-    server = {"command": "npx", "args": ["-y", "a b"], "env": {"API_KEY": "very secret"}}
-    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"notes": server, "x": {}}}))
+    server = {"command": "npx", "args": ["-y", "a b", "--key=hidden1"], "env": {"API_KEY": "very secret"}}
+    (tmp_path / ".cursor/mcp.json").write_text(
+        json.dumps({"mcpServers": {"notes": server, "x": {}, "y": {"url": "ftp://me:hidden1@host/"}}})
+    )
     for flags in ([], ["--json"]):
         assert main(["tools", "import", *flags]) == 0
         out = capsys.readouterr().out
         assert "a b" in out
         assert "“x” was left out" in out
         assert "very secret" not in out
+        assert "hidden1" not in out

@@ -112,8 +112,9 @@ def call(number: Any, name: str, given: dict[str, Any]) -> None:
                 sys.stdout.buffer.flush()
             answer(number, "after junk")
         case "log":
+            more = given.get("more", "").replace("{words}", " ".join(sys.argv[2:]))
             for line in range(given["lines"]):
-                print(f"line {line} " + given.get("more", ""), file=sys.stderr)
+                print(f"line {line} " + more, file=sys.stderr)
             sys.stderr.flush()
             answer(number, "logged")
         case _:

@@ -40,17 +40,18 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(307, {"location": self.server.tricks["to"]})
         elif trick == "close":
             self.close_connection = True
-        elif trick == "gzip":
-            self.answer(200, {"content-encoding": "gzip"}, gzip.compress(b"0" * (1 << 20)))
-        elif trick == "endless":
+        elif trick in ("endless", "endless lines"):
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.end_headers()
+            piece = b" " * ((1 << 16) - 1) + (b"\n" if trick == "endless lines" else b" ")
             try:
-                while True:
-                    self.wfile.write(b"x" * (1 << 16))
+                while self.server.sent_bytes < 1 << 30:
+                    self.wfile.write(piece)
+                    self.server.sent_bytes += len(piece)
             except OSError:
-                self.close_connection = True
+                pass
+            self.close_connection = True
         elif number is None:
             self.answer(202)
         else:
@@ -58,7 +59,10 @@ class Handler(BaseHTTPRequestHandler):
             error = {"code": -32601, "message": "Method not found"}
             outcome = {"error": error} if result is None else {"result": result}
             data = json.dumps({"jsonrpc": "2.0", "id": number, **outcome}).encode()
-            self.answer(200, {"mcp-session-id": "s"} if method == "initialize" else {}, data)
+            headers = {"mcp-session-id": "s"} if method == "initialize" else {}
+            if trick == "gzip":  # the answer itself is right
+                headers, data = {"content-encoding": "gzip"}, gzip.compress(data)
+            self.answer(200, headers, data)
 
     def result(self, method: str, given: dict[str, Any]) -> dict[str, Any] | None:
         match method:
@@ -91,6 +95,7 @@ class Remote(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.tricks: dict[str, str] = {}
         self.seen: list[tuple[str, str]] = []
+        self.sent_bytes = 0
         self.url = f"http://127.0.0.1:{self.server_port}/mcp"
 
     def handle_error(self, *args: object) -> None:
@@ -167,7 +172,7 @@ def test_a_redirection_is_not_followed(serving: Serving, remote: Remote) -> None
         assert calls == 2
 
 
-@pytest.mark.parametrize("trick", ["close", "gzip", "endless"])
+@pytest.mark.parametrize("trick", ["close", "gzip", "endless", "endless lines"])
 def test_a_call_whose_answer_is_lost_is_not_sent_again(serving: Serving, remote: Remote, trick: str) -> None:
     assert start(serving, remote).phase == "ready"
     process = serving.client.pid
@@ -176,6 +181,7 @@ def test_a_call_whose_answer_is_lost_is_not_sent_again(serving: Serving, remote:
     assert isinstance(error, ToolsError) or error.is_error
     assert getattr(error, "ran", None) is None
     assert serving.client.pid == process  # its memory was not exhausted
+    assert remote.sent_bytes < 64 << 20
     remote.tricks.clear()
     serving.run(until(lambda: serving.client.states["remote"].phase == "ready"))
     assert remote.calls == 1

