@@ -545,7 +545,8 @@ class Engine:
 
     def _image_text(self, messages: Sequence[Message]) -> ImageText | None:
         """How prompts of the model show images; None without images, and if the model cannot see and only
-        earlier questions have some. Raises `RequestError` if the model cannot see those of the last question.
+        earlier questions and results of tools have some. Raises `RequestError` if it cannot see those of the
+        last question.
         """
         if not any(message.images for message in messages):
             return None

@@ -124,9 +124,9 @@ def _boundaries(texts: Sequence[str]) -> dict[int, int]:
 
 
 def asks_with_images(messages: Sequence[Message]) -> bool:
-    """Whether the last question of `messages` has images, or what follows it."""
-    last = max((at for at, each in enumerate(messages) if each.role == "user"), default=0)
-    return any(each.images for each in messages[last:])
+    """Whether the last question of `messages` has images. Those of results of tools are named instead."""
+    question = next((each for each in reversed(messages) if each.role == "user"), None)
+    return question is not None and bool(question.images)
 
 
 def without_oldest_images(
@@ -143,8 +143,15 @@ def without_oldest_images(
 
 
 def without_images(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages` for a model that cannot see."""
-    return _filled([replace(each, images=()) for each in messages], messages)
+    """`messages` for a model that cannot see. Results of tools name the images that they lack."""
+    return _filled([_with_names(each) for each in messages], messages)
+
+
+def _with_names(message: Message) -> Message:
+    images = message.images if message.role == "tool" else ()
+    names = [f"[image “{each.name}” left out: this model cannot see]" for each in images]
+    content = "\n".join(filter(None, (message.content, *names)))
+    return replace(message, content=content, images=())
 
 
 def _filled(found: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -179,7 +186,7 @@ def unread_page_changes(messages: Sequence[Message]) -> tuple[Change, ...]:
 
 
 def unseen_images(messages: Sequence[Message], info: ModelInfo) -> Change:
-    """The change reported for the images of earlier questions, which a model that cannot see goes without."""
+    """The change reported for images of earlier questions and of results that the model cannot see."""
     total = sum(len(message.images) for message in messages)
     why = info.why_unseeing or "it has no part for images"
     return Change("images", f"{total:,}", "0", f"{info.name} cannot see images: {why}")

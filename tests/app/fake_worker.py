@@ -19,7 +19,7 @@ What happens is written in the last question, as words:
 With tools, a text that is said may have calls: `<tool_call>` with JSON. What happens after them is written
 in the last result.
 
-A model with “eyes” in its reference sees; others refuse a question with an image, and leave out earlier ones.
+A model with “eyes” in its reference sees; others refuse a question with an image, and leave out all others.
 Each answer is `ECHO <number of messages>: ` and then numbered words; one that has begun goes on with
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
@@ -201,7 +201,8 @@ def image_count(command: CountTokens) -> Event:
 
 def answer(command: Generate) -> None:
     request, question = command.request, command.messages[-1].content
-    if command.messages[-1].images and not info_of(_loaded[0]).sees:
+    asked = next(each for each in reversed(command.messages) if each.role == "user")
+    if asked.images and not info_of(_loaded[0]).sees:
         send(Failed(request, "generate", "request", "unseen", "Fake 1M cannot see images."))
         return
     if "refuse" in question:

@@ -105,7 +105,9 @@ class ImagesController(QObject):
     def _say_left_out(self, info: ModelInfo | None) -> None:
         """Say once, for each chat and model, what becomes of the images that were sent before."""
         chat, notice = self._app.chats.open, self._app.views.notice_bar
-        count = sum(len(turn.user.images) for turn in chat.turns)
+        sent = [turn.user.images for turn in chat.turns]
+        sent += [call.images for turn in chat.turns for call in turn.answer.calls if not call.is_left_out]
+        count = sum(map(len, sent))
         if info is None:
             return
         said = (chat.id, "" if info.sees or not count else info.reference or info.name)

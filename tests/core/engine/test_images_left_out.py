@@ -33,7 +33,7 @@ CHATS = st.lists(
     max_size=5,
 ).map(
     lambda turns: tuple(
-        Message("user" if at % 2 == 0 else "assistant", words, images=tuple(map(image, rows)))
+        Message(("user", "assistant", "tool")[at % 3], words, images=tuple(map(image, rows)))
         for at, (words, rows) in enumerate(turns)
     )
 )
@@ -60,10 +60,14 @@ def test_the_oldest_images_are_left_out_until_it_fits(chat: tuple[Message, ...],
 def test_a_model_that_cannot_see_gets_every_turn_without_images(chat: tuple[Message, ...]) -> None:
     found = without_images(chat)
     assert not any(each.images for each in found)
-    assert all(each.content == "…" for each, given_turn in zip(found, chat)
-               if given_turn.images and not given_turn.content.strip())  # fmt: skip
-    last = max((at for at, each in enumerate(chat) if each.role == "user"), default=0)
-    assert asks_with_images(chat) == any(each.images for each in chat[last:])
+    for each, given_turn in zip(found, chat, strict=True):
+        count = len(given_turn.images) if given_turn.role == "tool" else 0
+        assert each.content.count("[image “a.png” left out: this model cannot see]") == count
+        assert each.content.startswith(given_turn.content.strip())
+        if given_turn.images and not given_turn.content.strip():
+            assert each.content.strip()
+    *_, last = (each for each in chat if each.role == "user")
+    assert asks_with_images(chat) == bool(last.images), "images of results are named instead"
 
 
 def test_changes_say_how_many_images_the_answer_had() -> None:

@@ -14,7 +14,7 @@ from core.engine.engine import Engine
 from core.engine.generation import Writing
 from core.engine.model_session import DraftModels
 from core.errors import RequestError
-from core.events import FIRST_IMAGE_ROW, Attachment, Generate, Grammar, Image, Message, Scans
+from core.events import FIRST_IMAGE_ROW, Attachment, Generate, Grammar, Image, Message, Scans, ToolCall
 from tests.core import seeing
 from tests.core.engine.seeing_chats import answered, asked, cold, settings_of
 from tests.core.engine.support import DRAFTING
@@ -358,3 +358,12 @@ def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...
     assert tokens == answered(engine, plain, settings)[0]
     with pytest.raises(RequestError, match="cannot see images"):
         next(iter(engine.generate(Generate("", (*talk[:-1], asked("And?", pictures[0]))))))
+    # Images of results are named, also in the answer that called the tool.
+    called = Message("assistant", "", tool_calls=(ToolCall("a", "look", "{}"),))
+    result = Message("tool", "Look:", tool_call_id="a", images=pictures[:1])
+    tokens, finished = answered(engine, [asked("And?"), called, result], settings)
+    (change,) = [change for change in finished.effective.changes if change.setting == "images"]
+    assert (change.asked, change.used) == ("1", "0")
+    content = f"Look:\n[image “{pictures[0].name}” left out: this model cannot see]"
+    named = replace(result, content=content, images=())
+    assert tokens == answered(engine, [asked("And?"), called, named], settings)[0]
