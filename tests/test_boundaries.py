@@ -31,6 +31,21 @@ def test_importing_the_window_loads_no_mlx() -> None:
     assert not {"mlx", "mlx.core", "mlx_lm", "numpy", "transformers"} & loaded
 
 
+# What only chats with sources, documents, images or tools need. An import of these takes up to 0.1 s.
+LATER = (
+    "core.origins.", "core.documents.parts", "core.documents.writer", "core.documents.opendocument",
+    "core.documents.number_formats", "core.tools.", "app.chat.tools.card", "app.chat.tools.arguments",
+    "app.features.tools", "app.features.images.viewer", "keyring", "mcp", "PIL", "xml.etree",
+)  # fmt: skip
+AT_ONCE = {"core.origins.types", "core.origins.copied", "core.tools.messages"}
+
+
+def test_a_start_loads_nothing_that_waits_for_a_document_or_a_tool() -> None:
+    loaded = loaded_after_importing(["app.shell.window"])
+    assert loaded >= AT_ONCE
+    assert {name for name in loaded if name.startswith(LATER)} == AT_ONCE
+
+
 def test_importing_the_engine_loads_no_qt() -> None:
     loaded = loaded_after_importing(modules("core"))
     assert "core.engine.engine" in loaded

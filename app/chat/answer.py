@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRect, Qt, QTimer
 from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QResizeEvent
@@ -25,7 +26,6 @@ from app.chat.reading_map import dense_estimate, is_worth_showing
 from app.chat.reading_state import now_s
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of, spoken
-from app.chat.tools.card import CallCard
 from app.controls.buttons import Button, on_click
 from app.controls.keys import held
 from app.controls.sheets import Question
@@ -36,6 +36,9 @@ from app.richtext.tint_paint import TokenColors
 from app.session.origins import distinct
 from app.theme.zoom import px, px_rect
 from core.events import Finished, Token
+
+if TYPE_CHECKING:
+    from app.chat.tools.card import CallCard
 
 _EDITOR_GAP_PX = 8
 _EDITOR_FONT_PX, _EDITOR_LINE_PX = 14.5, 22
@@ -324,6 +327,8 @@ class AnswerView(QWidget):
             if call_id in self.calls:
                 self.calls[call_id].show_view(view)
             else:
+                from app.chat.tools.card import CallCard  # with the first call
+
                 card = CallCard(entry.turn_id, view, self._act, self._resized, self)
                 self.calls[call_id] = card
                 card.show()

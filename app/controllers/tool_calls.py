@@ -31,9 +31,7 @@ from app.session.tools.views import ArgumentSpan, CallView, argument_spans
 from core.errors import RequestError
 from core.events import Generate, Image, ModelInfo
 from core.system.reader_process import StoppedError
-from core.tools.calls import ToolChoice, model_names
 from core.tools.messages import CallResult, ServerTool, ToolsError, fingerprint
-from core.tools.schemas import relaxed
 
 
 def with_tools(
@@ -42,6 +40,9 @@ def with_tools(
     """The request with these tools. Unless `free`, calls follow their schemas, if it writes JSON."""
     if not offered or info is None:
         return asked
+    from core.tools.calls import ToolChoice
+    from core.tools.schemas import relaxed
+
     declared = tuple(each.declared for each in offered)
     choice = ToolChoice(declared, strict=frozenset(each.name for each in declared))
     grammar = None if free else choice.grammar(info)
@@ -86,6 +87,10 @@ class ToolCalls(QObject):
 
     def offered(self, chat: Conversation) -> tuple[OfferedTool, ...]:
         """The tools of a chat whose servers are on and ready, as they are declared to the model."""
+        if not chat.tools:
+            return ()
+        from core.tools.calls import model_names
+
         names = {
             key: name for name, key in model_names((each.server, each.tool) for each in chat.tools).items()
         }

@@ -14,6 +14,7 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -23,22 +24,19 @@ from app.session.chats.parts import PartSplitter
 from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat
 from core.events import TYPED, ReadingMap, Token
-from core.origins import (
-    PASTED_CHARACTERS,
-    Fact,
-    Index,
-    Origins,
-    Place,
-    Run,
-    Source,
-    Spans,
-    Tracer,
-    spans_read,
-)
+from core.origins import PASTED_CHARACTERS, Fact, Origins, Place, Run, Source, Spans, spans_read
+
+if TYPE_CHECKING:  # `load_tracer`
+    from core.origins import Index, Tracer
 
 # A slice of an answer is traced at once; it takes about a millisecond.
 _SLICE_CHARACTERS = 400
 _MOST_LISTED = 40  # facts in a note
+
+
+def load_tracer() -> None:
+    """Import what finds origins. The first time it takes a tenth of a second; any thread."""
+    from core.origins import Index, Tracer  # noqa: F401
 
 
 class ChatSource(Struct, frozen=True):
@@ -315,6 +313,8 @@ class ChatOrigins:
 
     def _build(self, texts: Sequence[str], end_s: float) -> bool:
         """Build the indexes of `texts` until then. Returns whether all are complete."""
+        from core.origins import Index
+
         for text in texts:
             index = self._indexes.get(text) or self._indexes.setdefault(text, Index(text))
             if not index.build(max(0.0, end_s - self._now())):
@@ -322,6 +322,8 @@ class ChatOrigins:
         return True
 
     def _tracer(self, number: int, traced: _Traced) -> Tracer:
+        from core.origins import Tracer
+
         turns = self._turns[: number + 1]
         return Tracer(
             [Source(source.name, source.text) for source in traced.sources],

@@ -34,7 +34,6 @@ from app.controls.focus_keeper import FocusKeeper
 from app.controls.sheets import Question, first_folder, save_file
 from app.controls.text_label import TextLabel
 from app.features.help import HelpWindow, help_pages
-from app.features.images.viewer import ImageViewer
 from app.features.lab import LabController
 from app.features.models import strings as models_strings
 from app.features.models.controller import fill_model_menu
@@ -144,7 +143,7 @@ class MainWindow(QMainWindow):
             ("settings", self._make_settings),
             ("help", self._make_help),
             ("tools", self._make_tools),
-            ("images", ImageViewer),
+            ("images", self._make_images),
             ("tables", self._make_tables),
         ):
             self.windows.add(name, make)
@@ -287,6 +286,7 @@ class MainWindow(QMainWindow):
             controller.tool_servers.close,
             self.worker.close,
             self.lab.close,
+            controller.origins.close,
         ):
             try:
                 await asyncio.wait_for(end(), _END_WITHIN_S)
@@ -370,6 +370,11 @@ class MainWindow(QMainWindow):
         )
         self.app_settings.connect_form(window.panel.form)
         return window
+
+    def _make_images(self) -> QWidget:
+        from app.features.images.viewer import ImageViewer
+
+        return ImageViewer()
 
     def _make_models(self) -> QWidget:
         from app.features.models.window import ModelsWindow
@@ -477,6 +482,8 @@ class MainWindow(QMainWindow):
         self.columns.arranged.connect(self._show_arrangement)
 
     def _show_images(self, images: Sequence[Image], index: int, files: ImageFiles) -> None:
+        from app.features.images.viewer import ImageViewer
+
         viewer = self.windows.show("images")
         assert isinstance(viewer, ImageViewer)
         viewer.show_images(images, index, files)

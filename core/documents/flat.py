@@ -1,7 +1,7 @@
 """Documents that are one file of XML: those of Excel 2003 and Word 2003, flat OpenDocument and Open XML.
 
-`packaged` puts them into a zip as their newer forms have it, so that the same readers read them; `xml_sheets`
-reads the sheets of Excel 2003, which has no newer form of that kind.
+`packaged` puts them into a zip as their newer forms have it, so that the same readers read them. The sheets
+of Excel 2003 have no newer form of that kind; `core.documents.xml_sheets` reads them.
 """
 
 from __future__ import annotations
@@ -9,16 +9,9 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
 from typing import IO
-from xml.etree import ElementTree
 
-from core.documents.formulas import link_address
-from core.documents.limits import DamagedError, Gathered, Told
-from core.documents.number_formats import GENERAL, shown_number, text_text
-from core.documents.opendocument import CONTENT
-from core.documents.parts import Element, read_elements, whole
-from core.documents.sheet import MOST_COLUMNS, Sheet
+from core.documents.limits import DamagedError
 
 SPREADSHEET_XML = "spreadsheet.xml"
 HEAD_BYTES = 8192  # has the whole tag of the root, which LibreOffice writes with forty namespaces
@@ -31,16 +24,10 @@ _PART = re.compile(rb"""["/](word|ppt|xl)/""")
 _KINDS = {
     b"Workbook": (b"urn:schemas-microsoft-com:office:spreadsheet", "sheets", SPREADSHEET_XML),
     b"wordDocument": (b"office/word/2003/wordml", "word", "word/document.xml"),
-    b"document": (b"urn:oasis:names:tc:opendocument:xmlns:office", "opendocument", CONTENT),
+    b"document": (b"urn:oasis:names:tc:opendocument:xmlns:office", "opendocument", "content.xml"),
     b"package": (b"schemas.microsoft.com/office/2006/xmlPackage", "", ""),
 }
 _PACKAGE = "{http://schemas.microsoft.com/office/2006/xmlPackage}"
-_SS = "urn:schemas-microsoft-com:office:spreadsheet "
-_FORMATS = {
-    **dict.fromkeys(("General Date", "Short Date", "Medium Date", "Long Date"), "yyyy-mm-dd"),
-    "Percent": "0.00%", "Fixed": "0.00", "Standard": "#,##0.00", "Currency": "$#,##0.00",
-    "Scientific": "0.00E+00",
-}  # fmt: skip
 
 
 def flat_kind(head: bytes) -> str:
@@ -67,6 +54,8 @@ def packaged(data: bytes) -> IO[bytes]:
         if part := _KINDS[root[1]][2]:
             archive.writestr(part, data)
         else:
+            from xml.etree import ElementTree
+
             try:
                 for each in ElementTree.fromstring(data).iter(f"{_PACKAGE}part"):
                     for inside in each.findall(f"{_PACKAGE}xmlData/*"):
@@ -77,72 +66,3 @@ def packaged(data: bytes) -> IO[bytes]:
                 raise DamagedError from error
     out.seek(0)
     return out
-
-
-def xml_sheets(archive: zipfile.ZipFile, told: Told, gathered: Gathered) -> Iterator[Sheet]:
-    """The sheets in the file's order. Raises as `read_elements` does."""
-    sheets: list[Sheet] = []
-    codes: dict[str, str] = {}
-    row = column = -1
-    pieces = ("Style", "Column", "Row", "WorksheetOptions")
-    for each in read_elements(archive, SPREADSHEET_XML, pieces, heads=("Worksheet",), told=told):
-        match each.tag:
-            case "Style":
-                code = each.child("NumberFormat").get(_SS + "Format", GENERAL)
-                codes[each.get(_SS + "ID")] = _FORMATS.get(code, code)
-            case "Worksheet":
-                sheets.append(Sheet(each.get(_SS + "Name"), gathered.left))
-                row = column = -1
-            case _ if not sheets:
-                continue
-            case "Column":
-                first = _place(each, column)
-                column = first + _count(each, "Span")
-                if each.get(_SS + "Hidden") == "1" or not each.get(_SS + "Width", "1").strip("0."):
-                    sheets[-1].hide_columns(range(first, column + 1))
-            case "Row":
-                row = _place(each, row)
-                if each.get(_SS + "Hidden") == "1" or not each.get(_SS + "Height", "1").strip("0."):
-                    sheets[-1].hide_rows(range(row, row + 1))
-                _read_row(each, row, sheets[-1], codes)
-            case "WorksheetOptions":
-                sheets[-1].hidden = each.line("Visible") in ("SheetHidden", "SheetVeryHidden")
-    yield from sheets
-
-
-def _read_row(element: Element, row: int, sheet: Sheet, codes: dict[str, str]) -> None:
-    column, across = -1, 0
-    for cell in element.elements:
-        column, across = _place(cell, column + across), _count(cell, "MergeAcross")
-        data, comment = cell.child("Data"), cell.child("Comment")
-        code = codes.get(cell.get(_SS + "StyleID"), GENERAL)
-        formula, shown = cell.get(_SS + "Formula"), _shown(data, code)
-        if not shown and data.line() not in ("", "0"):
-            sheet.hide_cell(row, column)
-        sheet.put(row, column, shown if data.name else formula)
-        sheet.put_link(row, column, cell.get(_SS + "HRef") or link_address(formula))
-        sheet.add_aside("comment", comment.child("Data").line() or comment.line(), (row, column))
-
-
-def _shown(data: Element, code: str) -> str:
-    text = data.line()
-    match data.get(_SS + "Type"):
-        case "Boolean":
-            return text_text("TRUE" if text == "1" else "FALSE", code)
-        case "DateTime":
-            return text.removesuffix(".000").removesuffix("T00:00:00").replace("T", " ")
-        case "Number":
-            return shown_number(text, code)
-        case "String":
-            return text_text(text, code)
-    return text
-
-
-def _place(element: Element, before: int) -> int:
-    """The row or column after `before`, from 0, or the one that the element names from 1."""
-    index = _count(element, "Index")
-    return index - 1 if index else before + 1
-
-
-def _count(element: Element, name: str) -> int:
-    return min(whole(element.get(_SS + name)), MOST_COLUMNS * 64)

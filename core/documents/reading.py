@@ -30,8 +30,7 @@ from msgspec import Struct
 
 from core.documents import limits, strings
 from core.documents.compound import root_names
-from core.documents.flat import HEAD_BYTES, flat_kind
-from core.documents.parts import Package
+from core.documents.flat import HEAD_BYTES, flat_kind, packaged
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING, text_file
 from core.errors import RequestError, reason_of
@@ -324,6 +323,8 @@ def _text_of_kind(kind: str, source: _Source) -> str:
 
 def _zip_kind(stream: IO[bytes]) -> str:
     """The kind of document that a zip is; `word` if it is damaged or another archive."""
+    from core.documents.parts import Package
+
     try:
         with Package(stream) as archive:
             if "mimetype" in archive.NameToInfo:
@@ -450,8 +451,6 @@ def _formatted(kind: str, source: _Source, told: limits.Told) -> str:
     read, title = _READERS[kind]
     try:
         if kind.startswith("flat "):
-            from core.documents.flat import packaged
-
             source.stream = packaged(source.stream.read(limits.MOST_RTF_BYTES))
         return read(source, told)
     except limits.TooLongError:

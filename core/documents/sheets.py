@@ -12,13 +12,14 @@ import datetime
 from collections.abc import Iterator
 from typing import IO
 
-from core.documents.flat import SPREADSHEET_XML, xml_sheets
+from core.documents.flat import SPREADSHEET_XML
 from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnpacksError, UnreadableError
 from core.documents.number_formats import stored
 from core.documents.opendocument_sheets import opendocument_sheets
 from core.documents.parts import MOST_XML_BYTES, Package
 from core.documents.sheet import Sheet
 from core.documents.workbook import workbook_sheets
+from core.documents.xml_sheets import xml_sheets
 
 Cell = int | float | str | bool | datetime.time | datetime.date | datetime.datetime | datetime.timedelta
 

@@ -22,13 +22,34 @@ not use them. A source is a text that the model was given: an attached document,
 was read after a sparse prefill (the argument `read` of `trace`).
 
 All character ranges are end-exclusive and count the characters of a str.
+
+Importing the package loads the types and `copies`. `Conversation`, `Index`, `Tracer` and `trace` are loaded
+when they are first imported from here, in a tenth of a second: most chats have no source.
 """
 
-from core.origins.conversation import PASTED_CHARACTERS, Conversation, spans_read
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from core.origins.copied import Copy, copies
-from core.origins.index import Index
-from core.origins.tracer import Spans, Tracer, trace
-from core.origins.types import Fact, FactKind, FactState, Origins, Place, Run, Source
+from core.origins.types import (
+    PASTED_CHARACTERS,
+    Fact,
+    FactKind,
+    FactState,
+    Origins,
+    Place,
+    Run,
+    Source,
+    Spans,
+    spans_read,
+)
+
+if TYPE_CHECKING:
+    from core.origins.conversation import Conversation
+    from core.origins.index import Index
+    from core.origins.tracer import Tracer, trace
+
+_MODULES = {"Conversation": "conversation", "Index": "index", "Tracer": "tracer", "trace": "tracer"}
 
 __all__ = [
     "PASTED_CHARACTERS",
@@ -48,3 +69,9 @@ __all__ = [
     "spans_read",
     "trace",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

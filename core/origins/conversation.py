@@ -1,4 +1,4 @@
-"""Origins of an answer to messages: their sources, and what was read of these."""
+"""Origins of an answer to messages, with their sources."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from core.events import Message, Passage
 from core.origins.index import Index
-from core.origins.tracer import Spans, trace
-from core.origins.types import Origins, Source
-
-# A longer text in a message is a source.
-PASTED_CHARACTERS = 400
+from core.origins.tracer import trace
+from core.origins.types import PASTED_CHARACTERS, Origins, Source, spans_read
 
 
 class Conversation:
@@ -61,23 +58,3 @@ class Conversation:
             read=read,
             left_out=left_out,
         )
-
-
-def spans_read(passages: Iterable[Passage], source: int, characters: int) -> Spans | None:
-    """Character ranges of a document that were read: all but the skipped passages of a reading map.
-
-    `source`: the document's number in `Passage.source`; `characters`: its length. None if all was read.
-    """
-    skipped = sorted(
-        (each.first_char, each.last_char) for each in passages if each.source == source and not each.kept
-    )
-    if not skipped:
-        return None
-    read, at = [], 0
-    for start, end in skipped:
-        if start > at:
-            read.append((at, start))
-        at = max(at, end)
-    if at < characters:
-        read.append((at, characters))
-    return read

@@ -8,10 +8,8 @@ from core.origins.facts import FactFinder
 from core.origins.index import Index
 from core.origins.parts import Part, Splitter
 from core.origins.runs import Match, Matcher
-from core.origins.types import Fact, Origins, Place, Run, Source
+from core.origins.types import Fact, Origins, Place, Run, Source, Spans
 from core.origins.words import Word, fixed_end, words
-
-Spans = Sequence[tuple[int, int]]
 
 
 class Tracer:

@@ -1,13 +1,19 @@
-"""Types of origins: sources, places, runs, facts."""
+"""Types of origins: sources, places, runs, facts, and what was read of a source."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
+from core.events import Passage
+
 FactKind = Literal["number", "date", "amount", "identifier", "quotation", "name"]
 FactState = Literal["document", "skipped", "question", "computed", "nowhere"]
+Spans = Sequence[tuple[int, int]]
+# A longer text in a message is a source.
+PASTED_CHARACTERS = 400
 
 
 class Source(Struct, frozen=True):
@@ -69,3 +75,23 @@ class Origins(Struct, frozen=True):
 
     runs: tuple[Run, ...] = ()
     facts: tuple[Fact, ...] = ()
+
+
+def spans_read(passages: Iterable[Passage], source: int, characters: int) -> Spans | None:
+    """Character ranges of a document that were read: all but the skipped passages of a reading map.
+
+    `source`: the document's number in `Passage.source`; `characters`: its length. None if all was read.
+    """
+    skipped = sorted(
+        (each.first_char, each.last_char) for each in passages if each.source == source and not each.kept
+    )
+    if not skipped:
+        return None
+    read, at = [], 0
+    for start, end in skipped:
+        if start > at:
+            read.append((at, start))
+        at = max(at, end)
+    if at < characters:
+        read.append((at, characters))
+    return read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from msgspec import Struct
 from PySide6.QtCore import QPoint, Qt
@@ -65,8 +66,10 @@ class ToolsButton(Button):
         """`closed` is called when the choice was closed."""
         super().__init__(strings.TOOLS, "quiet", parent=parent)
         self.choice = ToolChoice()
-        self.popover = ToolsPopover(closed, self)
+        self._closed = closed
+        self._choose: Callable[[tuple[ChosenTool, ...]], object] = lambda tools: None
         self._opened: Callable[[], object] = lambda: None
+        self._manage: Callable[[], object] = lambda: None
         on_click((self, self.open))
         self.show_choice(self.choice)
 
@@ -77,7 +80,14 @@ class ToolsButton(Button):
         manage: Callable[[], object],
     ) -> None:
         """`choose` gets the chosen tools; `opened` is called before it opens, `manage` by its button."""
-        self.popover.choose, self.popover.on_manage, self._opened = choose, manage, opened
+        self._choose, self._opened, self._manage = choose, opened, manage
+
+    @cached_property
+    def popover(self) -> ToolsPopover:
+        """The choice, made when it is first opened."""
+        popover = ToolsPopover(self._choose, self._manage, self._closed, self)
+        popover.show_choice(self.choice)
+        return popover
 
     def show_choice(self, choice: ToolChoice) -> None:
         self.choice = choice
@@ -90,7 +100,8 @@ class ToolsButton(Button):
         self.setAccessibleDescription(says)
         self.setToolTip(says)
         self.setIcon(themed_icon("warn" if choice.why_not and choice.chosen else "tools"))
-        self.popover.show_choice(choice)
+        if "popover" in self.__dict__:
+            self.popover.show_choice(choice)
 
     def open(self) -> None:
         """Open the choice above the button."""
@@ -106,10 +117,16 @@ _MOST_PX = 380
 class ToolsPopover(QFrame):
     """The tools of all servers, each with a check box, and their sum."""
 
-    def __init__(self, closed: Callable[[], object], parent: QWidget) -> None:
+    def __init__(
+        self,
+        choose: Callable[[tuple[ChosenTool, ...]], object],
+        manage: Callable[[], object],
+        closed: Callable[[], object],
+        parent: QWidget,
+    ) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
-        self.choose: Callable[[tuple[ChosenTool, ...]], object] = lambda tools: None
-        self.on_manage: Callable[[], object] = lambda: None
+        self.choose = choose
+        self.on_manage = manage
         set_ground(self, "popover")
         self.setAccessibleName(strings.CHOICE)
         self.setAccessibleDescription(strings.CHOICE_SAYS)

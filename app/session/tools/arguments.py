@@ -114,10 +114,11 @@ _EXACT = frozenset({
     "shell", "source", "spawn", "sql", "target", "terminal", "to", "uri", "uris", "url", "urls", "zsh",
 })
 # fmt: on
-_NAME_WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+# Compiled at their first use, which a chat without tools does not have.
+_NAME_WORDS = r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])"
 # Between words of a text.
-_BETWEEN = re.compile("[\\s\"'`“”„‘’«»()\\[\\]{}<>|,;]+")
-_HARMLESS = re.compile(
+_BETWEEN = "[\\s\"'`“”„‘’«»()\\[\\]{}<>|,;]+"
+_HARMLESS = (
     r"[^\W_](?:[\w'’-]*\w)?"  # a word
     r"|[+−-]?\d+(?:[.,]\d+)?%?"  # a number
     r"|\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?|\d{1,2}:\d\d(?::\d\d)?"  # a date, a time
@@ -130,7 +131,7 @@ _BEHIND = r"(?![\w/\\~@%&=#$+-]|[.:?!]\S)"
 
 
 def _is_exact(name: str) -> bool:
-    return any(word.lower() in _EXACT for word in _NAME_WORDS.findall(name))
+    return any(word.lower() in _EXACT for word in re.findall(_NAME_WORDS, name))
 
 
 def _texts(value: Any, whole: bool) -> Iterator[tuple[str, bool]]:
@@ -152,8 +153,8 @@ def _texts(value: Any, whole: bool) -> Iterator[tuple[str, bool]]:
 def _odd_words(text: str) -> list[str]:
     """The words of `text` that could be an address, a path or a part of a command."""
     plain = unicodedata.normalize("NFKC", text).translate(_DOTS)
-    words = (word.rstrip(".:!?…") for word in _BETWEEN.split(plain))
-    return [word for word in words if not _HARMLESS.fullmatch(word)]
+    words = (word.rstrip(".:!?…") for word in re.split(_BETWEEN, plain))
+    return [word for word in words if not re.fullmatch(_HARMLESS, word)]
 
 
 def _stands(piece: str, own_texts: Sequence[str]) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -185,12 +184,13 @@ def _is_unseen(character: str) -> bool:
     """Whether a character is invisible or changes the order of others. Spaces, tabs and line ends do not."""
     if character in " \t\n":
         return False
-    return unicodedata.category(character) in _UNSEEN or bool(_INKLESS.match(character))
+    return unicodedata.category(character) in _UNSEEN or character in _INKLESS
 
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 # Letters and marks without ink: fillers of Hangul, an empty Braille cell, joiners and variation selectors.
-_INKLESS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_SELECTORS = (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+_INKLESS = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *_SELECTORS)))
 
 
 def _refuse(name: str) -> Any:

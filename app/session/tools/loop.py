@@ -23,7 +23,6 @@ from app.session.tools.permission import MOST_CALLS, Allowance
 from core.errors import RequestError
 from core.events import Image, ToolCall
 from core.origins import PASTED_CHARACTERS
-from core.tools.calls import CallRules, Written
 from core.tools.messages import CallResult, ToolsError
 
 
@@ -39,6 +38,8 @@ def calls_of(answer: Answer, offered: Sequence[OfferedTool]) -> tuple[ToolCall, 
     tokens = answer.tokens[answer.last_generation :]
     if not offered or not tokens or answer.finished is None or answer.finished.reason != "stop":
         return ()
+    from core.tools.calls import CallRules, Written  # not in a chat without tools
+
     first = replace(tokens[0], format=tokens[0].format or answer.finished.effective.format)
     written = Written(CallRules(tuple(tool.declared for tool in offered)))
     pieces = [*written.add((first, *tokens[1:])), *written.end()]

@@ -61,7 +61,8 @@ from core.settings import declared
 
 LATER = (
     "app.features.about", "app.chat.attach_html", "app.chat.attach_pdf", "app.features.models.window",
-    "app.features.settings.window", "app.features.tables.window",
+    "app.features.settings.window", "app.features.tables.window", "app.features.images.viewer",
+    "app.chat.tools.card", "core.origins.index", "core.tools.client", "core.documents.parts",
     "importlib.metadata",
 )
 
@@ -78,6 +79,34 @@ async def scenario(window):
     return 0
 
 open_window("starter", scenario, command=[sys.executable, "-c", "input()"])
+"""
+TRACED = """
+import sys, threading
+from app.launch.opening import open_window
+from core.events import Attachment
+from tests.app.fake_worker import said
+from tests.app.stage import FAKE, ready, until
+
+LEASE = "The rent is 8,400 euros a year and falls due on the first Monday of March."
+
+class Told:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("core.origins.") and name != "core.origins.types":
+            print(name, threading.current_thread() is threading.main_thread())
+
+async def scenario(window):
+    sys.meta_path.insert(0, Told())
+    await ready(window)
+    window.views.composer.attach(Attachment("lease.md", LEASE, 20))
+    window.views.composer.set_text(said(LEASE))
+    window.views.composer.submit()
+    turns = lambda: window.controller.chats.open.turns
+    await until(lambda: turns() and turns()[-1].answer.over and not window.controller.origins.is_busy)
+    answer = window.views.transcript.answer(turns()[-1].id)
+    await until(lambda: answer.body.marks)
+    return 0
+
+print(open_window("starter", scenario, command=FAKE))
 """
 SLOW = """
 import threading, time
@@ -198,6 +227,15 @@ def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None
     assert before == "[]", done.stderr
     assert fields == "True", "the rest of the inspector is made when the window is there"
     assert "app.features.tables.window" in after
+
+
+@pytest.mark.sweep
+def test_what_traces_is_imported_with_the_first_source_and_not_on_the_windows_thread() -> None:
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60)
+    *imported, status = done.stdout.splitlines()
+    assert status == "0", done.stderr
+    assert "core.origins.index False" in imported
+    assert {line.split()[1] for line in imported} == {"False"}
 
 
 @pytest.mark.parametrize(
