@@ -153,7 +153,7 @@ class _Screens:
         turn_id = ask(self._window, SECOND_QUESTION)
         await self._written(turn_id, _GRAB_AFTER_TOKENS)
         await self._grab("main", before=lambda: point_at_token(self._window, turn_id, "accepted"))
-        self._window.controller.asking.stop_running()
+        self._window.controller.asking.readiness.stop_running()
         await self._ready()
         await self._find("find", self._window.views.transcript.finder, "handbook")
 
@@ -186,11 +186,11 @@ class _Screens:
         self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
         turn_id = ask(self._window, "Write down everything that a harbour pilot does on one day.")
         await self._written(turn_id, _TOKENS_BEFORE_QUEUE)
-        self._window.controller.asking.queue(Message("user", "And what does the pilot do at night?"))
+        self._window.controller.asking.queue.add(Message("user", "And what does the pilot do at night?"))
         await self._grab("queue")
         chat = self._window.controller.chats.open
-        self._window.controller.asking.remove_queued(0, chat.queued[0].message)
-        self._window.controller.asking.stop_running()
+        self._window.controller.asking.queue.remove(0, chat.queued[0].message)
+        self._window.controller.asking.readiness.stop_running()
         await self._ready()
 
     async def _versions(self) -> None:
@@ -238,7 +238,7 @@ class _Screens:
         self._window.controller.chat.start()
         ask(self._window, SECOND_QUESTION)
         await self._grab("waiting")
-        self._window.controller.asking.stop_running()
+        self._window.controller.asking.readiness.stop_running()
         for client in (running, waiting):
             await client.leave()
         self._window.app_settings.set("server.on", False)

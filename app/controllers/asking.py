@@ -1,18 +1,15 @@
-"""AskController: carries out intents in the open chat: send, regenerate, continue, edit, stop."""
+"""AskController: carries out intents in the open chat, and asks: send, regenerate, continue, stop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace as struct_replace
-from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject
 
-from app.chat import strings as texts
 from app.chat.intents import (
     AllowCall,
     Branch,
@@ -48,12 +45,12 @@ from app.controllers import strings
 from app.controllers.answering import AnswerController, Running
 from app.controllers.app import App
 from app.controllers.chat import ChatController
+from app.controllers.chat_edits import ChatEdits
+from app.controllers.message_queue import MessageQueue
 from app.controllers.page import ChatPage
+from app.controllers.readiness import Readiness
 from app.controllers.scanned_pages import ScannedPages
 from app.controllers.tool_calls import ToolCalls, with_tools
-from app.panels.groups import described
-from app.panels.strings import STOP_GENERATING
-from app.session.chats.answers import Edit
 from app.session.chats.conversation import (
     NOTHING_WRITTEN,
     AskedOf,
@@ -63,12 +60,8 @@ from app.session.chats.conversation import (
     merged,
     uncounted,
 )
-from app.session.chats.presets import differences
-from app.session.status import why_unseen
 from app.session.tools import loop
 from app.session.trouble import Until
-from app.session.turn.intents import Stop
-from app.session.turn.link_state import Phase
 from core.errors import GrammarError, RequestError
 from core.events import Failed, Generate, Message
 from core.settings import Settings, assign, permitted
@@ -80,7 +73,8 @@ _CHARACTERS_A_TOKEN = 5
 
 
 class AskController(QObject):
-    """`awaited` returns the name of the model that questions wait for; empty for none.
+    """`awaited` returns the name of the model that questions wait for; empty for none. `queue` has the
+    messages that wait, `edits` changes what was answered.
 
     While a sent message is edited in the composer, the draft is kept in the stored chat.
     """
@@ -103,22 +97,18 @@ class AskController(QObject):
         self._page = page
         self._answering = answering
         self._tools = tools
-        self._last_change: _AnswerEdit | _Deletion | None = None
-        self._awaited = awaited
         self._was_ready = False
-        # Chats whose queue continues: the person sent something, and no answer since was stopped, failed or
-        # withdrawn. After a start there are none, so that nothing is sent without its author.
-        self._flowing: set[str] = set()
-        self._held: dict[str, str] = {}  # by chat, why its queue does not go on
-        self._refused = ""  # the reason in the notice why something was not possible
         self._answered: dict[str, str] = {}  # by chat, the answer whose calls have ended
         self._pages = ScannedPages(app, self)
+        self.readiness = readiness = Readiness(app, page, answering, tools)
+        self.edits = ChatEdits(app, page, readiness, self._end_edits)
+        self.queue = MessageQueue(app, chat, answering, tools, readiness, self._pages, self)
+        self.queue.awaited, self.queue.ask, self.queue.goes_first = awaited, self._ask, self._proceed
         tools.proceed = self._proceed_soon
         answering.ask_otherwise = self._ask_otherwise
         page.chat_shown.connect(self._on_chat_shown)
-        chat.listing.listed.connect(self._hold_deleted)
         answering.answer_finished.connect(self._on_answer_finished)
-        chat.listing.stop_requested.connect(self.stop_running)
+        chat.listing.stop_requested.connect(readiness.stop_running)
         for view in (views.transcript, views.composer, views.editing_bar, views.queue_list, views.first_page):
             view.intent.connect(self.on_intent)
 
@@ -129,13 +119,13 @@ class AskController(QObject):
             case SendMessage(message):
                 self.submit(message)
             case QueueMessage(message):
-                self.queue(message)
+                self.queue.add(message)
             case SendQueued():
                 self.send_queued()
             case EditQueued(index, message):
-                self.edit_queued(index, message)
+                self.queue.edit(index, message)
             case RemoveQueued(index, message):
-                self.remove_queued(index, message)
+                self.queue.remove(index, message)
             case StopAnswer():
                 self.stop()
             case AllowCall():
@@ -152,20 +142,20 @@ class AskController(QObject):
             case ContinueAnswer():
                 self.continue_answer()
             case EditAnswer(turn_id):
-                self.edit_answer(turn_id)
+                self.edits.edit_answer(turn_id)
             case SaveAnswer(turn_id, edits):
-                self.save_answer(turn_id, edits)
+                self.edits.save_answer(turn_id, edits)
             case ContinueFrom(turn_id, end):
                 self.continue_from(turn_id, end)
             case ShowVersion(turn_id, index):
-                self.show_version(turn_id, index)
+                self.edits.show_version(turn_id, index)
             case Branch(turn_id):
                 self._chat.branch(turn_id)
                 composer.edit.setFocus()
             case DeleteMessage(turn_id):
-                self.delete_message(turn_id)
+                self.edits.delete_message(turn_id)
             case EditMessage(turn_id):
-                if turn_id or not self.edited:
+                if turn_id or not self.readiness.edited:
                     self.edit(turn_id)
             case CancelEdit():
                 self.cancel_edit()
@@ -187,29 +177,13 @@ class AskController(QObject):
                 composer.set_message(merged([composer.draft, message]), composer.chips.sources)
                 composer.edit.setFocus()
 
-    @property
-    def answers_here(self) -> bool:
-        is_running = self._answering.running is not None and not self._answering.elsewhere
-        return is_running or self._tools.calls_in(self._chats.open)
-
-    @property
-    def edited(self) -> str:
-        """The turn of the open chat whose message is edited in the composer; empty if none is."""
-        return self._page.edited
-
-    @property
-    def continuable(self) -> str:
-        """The turn of the open chat whose answer the model can continue; empty if there is none."""
-        last, info = self._chats.open.turns[-1:], self._app.link.info
-        return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
-
     def submit(self, message: Message) -> None:
         """Send `message` in the open chat, or in place of the message that is being edited."""
-        if not self._may_ask(message):
+        if not self.readiness.may_ask(message):
             return
         self._views.transcript.save_edit()
         settings = self._views.inspector.settings
-        if edited := self.edited:
+        if edited := self.readiness.edited:
             chat = self._chats.open
             again = partial(self._submit_edit, chat.id, edited, message)
             if self._starts_tools(partial(again, True)):
@@ -219,15 +193,15 @@ class AskController(QObject):
                 self._ask_again(edited, complete)
             return
         chat = self._chats.open
-        if self._awaited() or self._tools.calls_in(chat) or not self._are_tools_ready(chat):
-            self.queue(message)
+        if self.queue.awaited() or self._tools.calls_in(chat) or not self.queue.are_tools_ready(chat):
+            self.queue.add(message)
             return
         complete = self._pages.complete(chat.messages_until(), message, settings, None)
         if complete is None:  # it waits at the head of the queue while its pages are drawn
             self._chats.keep(chat.with_queued((QueuedMessage(message, chat.overrides), *chat.queued)))
             self._chats.keep(self._chats.open.with_draft(NOTHING_WRITTEN))
             self._views.composer.clear()
-            self._ask_queued(self._chats.open)
+            self.queue.ask_first(self._chats.open)
             return
         turn_id = self._chats.new_turn_id()
         asked = chat.ask(turn_id, complete, self._chats.now()).with_draft(NOTHING_WRITTEN)
@@ -235,7 +209,7 @@ class AskController(QObject):
 
     def _submit_edit(self, chat_id: str, turn_id: str, message: Message, drawn: bool) -> None:
         """Send an edited message whose pages are drawn, unless the person has gone on."""
-        is_here = chat_id == self._chats.open.id and turn_id == self.edited
+        is_here = chat_id == self._chats.open.id and turn_id == self.readiness.edited
         written = self._views.composer.message()
         if drawn and is_here and uncounted(written) == uncounted(message):
             self.submit(written)
@@ -244,66 +218,22 @@ class AskController(QObject):
         """End what draws pages."""
         self._pages.close()
 
-    def queue(self, message: Message) -> None:
-        """Send `message` in the open chat as soon as that is possible. It is saved at once.
-
-        An edited message stays in the composer: it is not a new one.
-        """
-        if self.edited:
-            self._views.notice_bar.show_notice(strings.SEND_EDIT_LATER)
-            return
-        chat = self._chats.open
-        if not chat.queued and not self.answers_here:
-            self._flowing.add(chat.id)
-        queued = (*chat.queued, QueuedMessage(message, chat.overrides))
-        self._chats.keep(chat.with_queued(queued).with_draft(NOTHING_WRITTEN))
-        self._views.composer.clear()
-        self._show_queue()
-
-    def edit_queued(self, index: int, message: Message) -> None:
-        """Take a message out of the queue into the composer, before the text that it has.
-
-        While a sent message is edited there, it waits in the chat's draft, which returns after the edit.
-        """
-        if not self.remove_queued(index, message):
-            return
-        composer, chat = self._views.composer, self._chats.open
-        if self.edited:
-            self._chats.keep(chat.with_draft(merged([message, chat.draft])))
-        else:
-            composer.set_message(merged([message, composer.draft]), composer.chips.sources)
-            composer.edit.setFocus()
-
-    def remove_queued(self, index: int, message: Message) -> bool:
-        """Remove a message from the queue of the open chat; False if it is not there any more."""
-        chat = self._chats.open
-        if [each.message for each in chat.queued[index : index + 1]] != [message]:
-            return False
-        self._chats.keep(chat.with_queued((*chat.queued[:index], *chat.queued[index + 1 :])))
-        self._show_queue()
-        return True
-
     def send_queued(self) -> None:
         """Send the next queued message of the open chat, and then the others."""
         queued = self._chats.open.queued
-        if queued and self._may_ask(queued[0].message):
+        if queued and self.readiness.may_ask(queued[0].message):
             self._end_edits()
-            self._ask_queued(self._chats.open)
+            self.queue.ask_first(self._chats.open)
 
     def follow(self) -> None:
         """The state of the worker or of its turn changed."""
-        was_ready, self._was_ready = self._was_ready, self._ready
-        if self._ready and not was_ready:
-            self._send_next_soon()
-        if self._ready or self.answers_here:
-            self._end_refusal()
-        self._show_queue()
-        self._views.transcript.offer_continue(self.continuable)
-
-    def stop_waiting(self) -> None:
-        """The wait for a model ended: send what waited for it."""
-        self._show_queue()
-        self._send_next_soon()
+        was_ready, self._was_ready = self._was_ready, self.readiness.ready
+        if self.readiness.ready and not was_ready:
+            self.queue.send_next_soon()
+        if self.readiness.ready or self.readiness.answers_here:
+            self.readiness.end_refusal()
+        self.queue.show()
+        self._views.transcript.offer_continue(self.readiness.continuable)
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
@@ -315,7 +245,7 @@ class AskController(QObject):
         if not chat.turns:
             return
         asked = chat.turn(turn_id or chat.turns[-1].id)
-        if not self._may_ask(asked.user):
+        if not self.readiness.may_ask(asked.user):
             return
         again = partial(self._regenerate_drawn, chat.id, asked.id, settings)
         if self._starts_tools(partial(again, True)):
@@ -335,12 +265,12 @@ class AskController(QObject):
         current ones if a person edited it.
         """
         turns = self._chats.open.turns
-        if not self._may_ask(turns[-1].user if turns else None):
+        if not self.readiness.may_ask(turns[-1].user if turns else None):
             return
         if self._starts_tools(partial(self._in_chat, self._chats.open.id, self.continue_answer)):
             return
         self._end_edits()
-        info, turn_id, chat = self._app.link.info, self.continuable, self._chats.open
+        info, turn_id, chat = self._app.link.info, self.readiness.continuable, self._chats.open
         if info is None or not turn_id:
             return
         settings = drawn_again(self._views.inspector.settings)
@@ -356,7 +286,7 @@ class AskController(QObject):
         An earlier answer continues in a new chat, so that the later turns are not lost.
         """
         info = self._app.link.info
-        if not self._may_ask(self._chats.open.turn(turn_id).user) or info is None:
+        if not self.readiness.may_ask(self._chats.open.turn(turn_id).user) or info is None:
             return
         again = partial(self.continue_from, turn_id, end)
         if self._starts_tools(partial(self._in_chat, self._chats.open.id, again)):
@@ -377,133 +307,19 @@ class AskController(QObject):
         self._ask(chat, Running(chat.id, turn_id, before, last), settings)
         self._views.composer.edit.setFocus()
 
-    def edit_answer(self, turn_id: str = "") -> None:
-        """Edit an answer of the open chat, the last one if `turn_id` is empty, in its place."""
-        turns = self._chats.open.turns
-        if self.answers_here:
-            self._refuse(strings.EDIT_LATER)
-        elif turns:
-            self._views.transcript.edit_answer(turn_id or turns[-1].id)
-
-    def save_answer(self, turn_id: str, edits: Sequence[Edit]) -> None:
-        """Make a version of an answer of the open chat with `edits`, and offer Undo."""
-        before, new_id = self._chats.open, self._chats.new_turn_id()
-        chat = before.edit_answer(turn_id, new_id, edits, self._chats.now())
-        self._last_change = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id), self._typed)
-        self._show_answer(chat, turn_id, new_id)
-        self._views.notice_bar.show_notice(
-            strings.ANSWER_EDITED, strings.UNDO, self._undo_change, kind="done"
-        )
-
-    def delete_message(self, turn_id: str) -> None:
-        """Delete a question of the open chat with its answer in all versions, and offer Undo."""
-        if self.answers_here:
-            self._views.notice_bar.show_notice(strings.DELETE_LATER)
-            return
-        turn_id = self._end_edits(turn_id)
-        before = self._chats.open
-        self._chats.delete_turn(turn_id)
-        self._page.remove_turn(before.turn(turn_id))
-        self._last_change = _Deletion(before.id, before, turn_id, self._typed)
-        self._views.transcript.offer_continue(self.continuable)
-        self._views.notice_bar.show_notice(
-            strings.MESSAGE_DELETED, strings.UNDO, self._undo_change, kind="done"
-        )
-
-    @property
-    def changed_last(self) -> bool:
-        """Whether nothing was typed since an edit or a deletion in the open chat, which can be undone."""
-        change = self._last_change
-        return change is not None and change.chat_id == self._chats.open.id and self._typed == change.typed
-
-    @property
-    def _typed(self) -> int:
-        """The state of the message field."""
-        return self._views.composer.edit.document().revision()
-
-    def undo(self) -> None:
-        """Undo the last edit of an answer or deletion of a question if that was in the open chat."""
-        if self._last_change and self._last_change.chat_id == self._chats.open.id:
-            self._undo_change()
-
-    def _undo_change(self) -> None:
-        change, self._last_change = self._last_change, None
-        if isinstance(change, _AnswerEdit):
-            self._undo_answer_edit(change)
-        elif change is not None:
-            self._undo_deletion(change)
-
-    def _undo_deletion(self, deletion: _Deletion) -> None:
-        """Put a deleted question back into its chat, which may have changed since."""
-        try:
-            chat = self._chats.get(deletion.chat_id)
-        except (KeyError, RequestError):  # it had no other question, and was left
-            chat = deletion.before.without_turn(deletion.turn_id)
-        if self.answers_here and chat.id == self._chats.open.id:
-            self._last_change = deletion
-            self._views.notice_bar.show_notice(strings.DELETE_LATER)
-            return
-        self._views.transcript.save_edit()
-        self._chats.keep(chat.with_turn_of(deletion.before, deletion.turn_id))
-        self._views.notice_bar.clear()
-        if chat.id == self._chats.open.id:
-            self._page.show()
-            self._views.transcript.show_turn(deletion.turn_id)
-        else:
-            self._page.show_names()
-
-    def _undo_answer_edit(self, edit: _AnswerEdit) -> None:
-        """Undo the edit of an answer, in any chat, unless the answer has changed since."""
-        try:
-            chat = self._chats.get(edit.chat_id)
-        except (KeyError, RequestError):  # erased, or unreadable
-            chat = self._chats.open
-        if edit.after not in chat.turns:
-            self._views.notice_bar.show_notice(strings.EDIT_NOT_UNDONE)
-            return
-        turns = tuple(edit.before if turn == edit.after else turn for turn in chat.turns)
-        self._show_answer(chat.with_turns(turns), edit.after.id, edit.before.id)
-        self._views.notice_bar.show_notice(strings.EDIT_UNDONE, kind="done")
-
-    def _show_answer(self, chat: Conversation, shown_before: str, turn_id: str) -> None:
-        """Store `chat`, in which another version of a turn is displayed, and show it if it is open."""
-        self._chats.keep(chat)
-        if chat.id != self._chats.open.id:
-            return
-        if self.edited == shown_before:
-            self._page.edited = turn_id
-        transcript, focus = self._views.transcript, QApplication.focusWidget()
-        has_focus = focus is None or transcript.isAncestorOf(focus)
-        self._page.show_version(shown_before, chat.turn(turn_id))
-        transcript.offer_continue(self.continuable)
-        answer = transcript.answer(turn_id)
-        if has_focus and answer is not None:
-            answer.body.setFocus()
-
-    def show_version(self, turn_id: str, index: int) -> None:
-        """Show another version of a turn. Later requests contain the shown version."""
-        if self.answers_here:
-            self._refuse(strings.VERSIONS_LATER)
-            return
-        turn_id = self._end_edits(turn_id)
-        chat = self._chats.open.show_version(turn_id, index)
-        self._chats.keep(chat)
-        self._page.show_version(turn_id, next(turn for turn in chat.turns if turn_id in _ids(turn)))
-        self._views.transcript.offer_continue(self.continuable)
-
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
-        if self.answers_here:
-            self._refuse(strings.EDIT_MESSAGE_LATER)
+        if self.readiness.answers_here:
+            self.readiness.refuse(strings.EDIT_MESSAGE_LATER)
         elif self._chats.open.turns:
             self._page.begin_edit(self._page.keep_draft(turn_id))
             self._views.composer.edit.setFocus()
 
     def cancel_edit(self) -> None:
-        if self.edited:
+        if self.readiness.edited:
             self._page.show_draft()
             self._page.show_context()
-            self._send_next_soon()
+            self.queue.send_next_soon()
 
     def _end_edits(self, turn_id: str = "") -> str:
         """End the edits of an answer and of a message: both are kept. Returns as `ChatPage.keep_draft`."""
@@ -525,53 +341,15 @@ class AskController(QObject):
         """Stop the answer of the open chat. While another chat is answered, offer to stop that."""
         if self._tools.calls_in(self._chats.open):
             self._tools.stop(self._chats.open.id)
-        elif self.answers_here:
-            self.stop_running()
+        elif self.readiness.answers_here:
+            self.readiness.stop_running()
         elif title := self._answering.elsewhere:
-            self._refuse(strings.answering_other_chat(title))
-
-    def stop_running(self) -> None:
-        """Stop the running answer, whichever chat it belongs to, and the messages queued behind it."""
-        if self._answering.running is not None and self._app.link.busy:
-            self._answering.stop_then(None)
-            self._app.handle(Stop())
+            self.readiness.refuse(strings.answering_other_chat(title))
 
     # ---- inside
 
-    def _may_ask(self, question: Message | None = None) -> bool:
-        """Whether `question` can be sent now. If not, a notice gives the reason."""
-        if self._ready:
-            unseen = why_unseen(self._app.link.info, question) if question else ""
-            if unseen:
-                self._refuse(unseen)
-            return not unseen
-        phase, title = self._app.link.phase, self._answering.elsewhere
-        if title:
-            self._refuse(strings.after_other_chat(title))
-        elif self.answers_here:
-            self._refuse(strings.AFTER_THIS_ANSWER)
-        elif self._app.link.busy:
-            self._refuse(strings.AFTER_RACE)
-        else:
-            self._refuse(strings.NOT_READY.get(phase, ""))
-        return False
-
-    def _refuse(self, reason: str) -> None:
-        """Show why an action is not possible now, with a button to stop the answer of another chat."""
-        self._refused = reason
-        if self._answering.elsewhere:
-            self._views.notice_bar.show_notice(reason, STOP_GENERATING, self.stop_running)
-        else:
-            self._views.notice_bar.show_notice(reason)
-
-    def _end_refusal(self) -> None:
-        """Hide the reason of `_refuse`, which does not apply any more."""
-        if self._refused and self._views.notice_bar.text == self._refused:
-            self._views.notice_bar.clear()
-        self._refused = ""
-
     def _on_answer_finished(self, turn_id: str) -> None:
-        self._hold_or_send_next(turn_id)
+        self.queue.hold_or_send_next(turn_id)
         if self._is_same_again(turn_id):
             self._views.notice_bar.show_notice(
                 strings.SAME_ANSWER, strings.VARY_ANSWER, lambda: self._vary(turn_id)
@@ -596,101 +374,10 @@ class AskController(QObject):
     def _on_chat_shown(self) -> None:
         if self._views.notice_bar.text == strings.SAME_ANSWER:  # its button is for the chat that was left
             self._views.notice_bar.clear()
-        self._end_refusal()
-        self._views.transcript.offer_continue(self.continuable)
-        self._show_queue()
-        self._send_next_soon()
-
-    def _hold_deleted(self) -> None:
-        """The queue of a deleted chat does not continue when the chat is restored, and its calls end."""
-        for chat_id in [each for each in self._tools.calling if not self._chats.is_listed(each)]:
-            self._tools.stop(chat_id)
-        for chat_id in [each for each in self._flowing if not self._chats.is_listed(each)]:
-            self._hold(chat_id, texts.HELD_DELETED)
-
-    def _hold(self, chat_id: str, reason: str) -> None:
-        """The queue of a chat waits for its author, for `reason`."""
-        self._flowing.discard(chat_id)
-        self._held[chat_id] = reason
-
-    def _send_next_soon(self) -> None:
-        """Send the next queued message after all handlers of the current event have run."""
-        if self._chats.queued() or self._answered:
-            QTimer.singleShot(0, self, self._send_next)
-
-    def _send_next(self) -> None:
-        """Send the next queued message of the open chat, or else of another chat."""
-        if not self._ready or self._awaited() or self._proceed():
-            return
-        for chat_id in self._chats.queued():
-            editing = self.edited and chat_id == self._chats.open.id
-            if chat_id in self._flowing and not editing:
-                with suppress(RequestError):  # unreadable
-                    chat = self._chats.get(chat_id)
-                    if self._tools.calls_in(chat) or not self._are_tools_ready(chat):
-                        continue
-                    if why_unseen(self._app.link.info, chat.queued[0].message):
-                        self._hold(chat_id, texts.HELD_UNSEEN)
-                        self._show_queue()
-                        continue
-                    self._ask_queued(chat)
-                    return
-
-    def _hold_or_send_next(self, turn_id: str) -> None:
-        """Hold the queue of a chat whose answer was stopped, failed or withdrawn, else send the next."""
-        with suppress(KeyError, RequestError):
-            chat_id = self._answering.ended_in
-            last = self._chats.get(chat_id).turns[-1:]
-            status = last[0].answer.status if last and last[0].id == turn_id else ""
-            if status != "finished":
-                self._hold(chat_id, texts.HELD_BY.get(status, texts.HELD_BY[""]))
-        self._show_queue()
-        self._send_next_soon()
-
-    def _ask_queued(self, chat: Conversation) -> None:
-        turn_id, next_one = self._chats.new_turn_id(), chat.queued[0]
-        settings = self._settings_of(chat, next_one)
-        after = partial(self._pages_drawn, chat.id)
-        message = self._pages.complete(chat.messages_until(), next_one.message, settings, after)
-        if message is None:
-            self._flowing.add(chat.id)
-        else:
-            asked = chat.ask(turn_id, message, self._chats.now()).with_queued(chat.queued[1:])
-            self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), settings)
-        self._show_queue()
-
-    def _pages_drawn(self, chat_id: str, drawn: bool) -> None:
-        """The pages of a queued message are drawn; if that was stopped, it is held."""
-        if drawn:
-            self._flowing.add(chat_id)
-        else:
-            self._hold(chat_id, texts.HELD_PAGES)
-        self._show_queue()
-        self._send_next_soon()
-
-    def _settings_of(self, chat: Conversation, queued: QueuedMessage) -> Settings:
-        return self._chat.settings.of(chat.with_overrides(queued.overrides))
-
-    def _show_queue(self) -> None:
-        chat, phase, awaited = self._chats.open, self._app.link.phase, self._awaited()
-        held = chat.id not in self._flowing and not self.answers_here
-        settings = self._chat.settings.of(chat)
-        loads = phase in (Phase.STARTING, Phase.LOADING, Phase.NO_MODEL, Phase.DEAD)
-        when = texts.QUEUED if self.answers_here else texts.QUEUED_FOR_OTHERS
-        when = texts.queued_for(awaited) if awaited else texts.QUEUED_FOR_MODEL if loads else when
-        when = texts.QUEUED_FOR_EDIT if self.edited and self._ready else when
-        when = texts.QUEUED_FOR_PAGES if self._pages.busy and self._ready else when
-        self._views.queue_list.show_messages(
-            [each.message for each in chat.queued],
-            self._held.get(chat.id, texts.HELD_SINCE_START) if held else when,
-            [described(differences(self._settings_of(chat, each), settings)) for each in chat.queued],
-            offered=held or bool(awaited),
-            can_send=self._ready,
-        )
-
-    @property
-    def _ready(self) -> bool:
-        return self._app.link.phase is Phase.READY
+        self.readiness.end_refusal()
+        self._views.transcript.offer_continue(self.readiness.continuable)
+        self.queue.show()
+        self.queue.send_next_soon()
 
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         settings = settings or self._views.inspector.settings
@@ -703,7 +390,7 @@ class AskController(QObject):
         chat = chat.offering(running.turn_id, [each.name for each in offered])
         running = replace(running, offered=offered)
         self._chats.keep(chat)
-        self._flowing.add(chat.id)
+        self.queue.resume(chat.id)
         self._answering.start(running)
         self._app.trouble.end(Until.ASKED, chat.id)
         stop_repeating = self._app.preferences.now.settings.writing.stop_repeating
@@ -724,16 +411,6 @@ class AskController(QObject):
             asked = Generate(running.turn_id, messages, settings, chat=chat.id, stop_repeating=stop_repeating)
         self._app.handle(with_tools(asked, offered, self._app.link.info, free=running.free))
 
-    def _are_tools_ready(self, chat: Conversation) -> bool:
-        """Whether the tools of a chat can be offered; if not, their servers are started, and then the queue
-        continues.
-        """
-        if self._tools.are_ready(chat):
-            return True
-        self._flowing.add(chat.id)
-        self._tools.prepare(chat, self._send_next_soon)
-        return False
-
     def _starts_tools(self, again: Callable[[], None]) -> bool:
         """Whether servers of the open chat's tools have to be started; `again` is called after that."""
         chat = self._chats.open
@@ -753,7 +430,7 @@ class AskController(QObject):
     def _proceed_soon(self, chat_id: str, turn_id: str) -> None:
         """The calls of an answer have ended: it continues as soon as the worker is ready."""
         self._answered[chat_id] = turn_id
-        self._send_next_soon()
+        self.queue.send_next_soon()
 
     def _proceed(self) -> bool:
         """Begin the next generation of an answer whose calls have ended; False if there is none."""
@@ -781,7 +458,7 @@ class AskController(QObject):
         """Ask again what failed: without a grammar that cannot be made of the tools' schemas, or, if the
         context is full, without the results of the oldest calls.
         """
-        if not self._ready:
+        if not self.readiness.ready:
             return False
         chat = self._chats.get(failed_one.chat_id)
         if failed.code == GrammarError.code and failed_one.offered and not failed_one.free:
@@ -807,25 +484,3 @@ class AskController(QObject):
         settings = drawn_again(settings or self._views.inspector.settings)
         asked = chat.ask_again(new_id, message, self._chats.now())
         self._ask(asked, Running(chat.id, new_id, chat.turns[-1]), settings)
-
-
-class _AnswerEdit(Struct, frozen=True):
-    """An edited answer: the turn before the edit and after it. `typed` is the message field's state then."""
-
-    chat_id: str
-    before: Turn
-    after: Turn
-    typed: int
-
-
-class _Deletion(Struct, frozen=True):
-    """A deleted question: its chat before, and the turn. `typed` is the message field's state then."""
-
-    chat_id: str
-    before: Conversation
-    turn_id: str
-    typed: int
-
-
-def _ids(turn: Turn) -> set[str]:
-    return {version.id for version in turn.versions}

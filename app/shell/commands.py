@@ -114,12 +114,12 @@ class Commands(QObject):
         turns = controller.chats.open.turns
         return MenuFacts(
             busy=controller.link.busy,
-            busy_here=controller.asking.answers_here,
+            busy_here=controller.asking.readiness.answers_here,
             asked=bool(turns),
             deleted=controller.chat.listing.can_undo_delete,
             document=bool(documents(controller.chats.open)),
             project=bool(self.project_id),
-            unended=bool(controller.asking.continuable),
+            unended=bool(controller.asking.readiness.continuable),
             racing=controller.racing.open,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
@@ -141,7 +141,7 @@ class Commands(QObject):
             views.transcript.edited.editor.cancel()
         elif plan.sidebar_over or plan.inspector_over:
             self.columns.close_over()
-        elif controller.asking.edited:
+        elif controller.asking.readiness.edited:
             controller.asking.cancel_edit()
         else:
             controller.asking.stop()
@@ -292,8 +292,8 @@ def _undo(commands: Commands) -> None:
     """
     focused, asking = _focused(), commands.controller.asking
     of_text = getattr(focused, "undo", None)
-    if of_text is None or (focused is commands.views.composer.edit and asking.changed_last):
-        asking.undo()
+    if of_text is None or (focused is commands.views.composer.edit and asking.edits.changed_last):
+        asking.edits.undo()
     else:
         of_text()
 
@@ -552,7 +552,7 @@ _CHAT = (
         Command(
             "edit_answer",
             "Edit Answer",
-            lambda c: c.controller.asking.edit_answer(),
+            lambda c: c.controller.asking.edits.edit_answer(),
             ("Ctrl+Shift+E",),
             _in_view,
         ),
@@ -578,7 +578,7 @@ _CHAT = (
         Command(
             "delete_message",
             "Delete Question and Answer",
-            lambda c: c.controller.asking.delete_message(c.views.transcript.focused_turn),
+            lambda c: c.controller.asking.edits.delete_message(c.views.transcript.focused_turn),
             ("Ctrl+Shift+Backspace",),
             lambda facts: facts.asked and not facts.busy_here,
         ),

@@ -271,7 +271,7 @@ class WindowController(QObject):
 
     def _coming_question(self) -> Generate:
         """What would be asked now, with the text before the cursor if that is long; more comes there."""
-        composer, chat, edited = self._views.composer, self.chats.open, self.asking.edited
+        composer, chat, edited = self._views.composer, self.chats.open, self.asking.readiness.edited
         draft, text = composer.message(), composer.edit.text_before_cursor.strip()
         text = text if len(text) >= _LONG_DRAFT else ""
         settings = permitted(self._views.inspector.settings, self.home.preferences.now.settings.allowed)
@@ -319,7 +319,7 @@ class WindowController(QObject):
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)
         self._answering.answer_finished.connect(self._on_answer_finished)
-        self.models.wait_ended.connect(self.asking.stop_waiting)
+        self.models.wait_ended.connect(self.asking.queue.stop_waiting)
         page.chat_shown.connect(self._on_chat_shown)
         self.tool_servers.died.connect(self._tell_died)
         self.link_changed.connect(lambda link: self.tool_choice.follow(link.info))

@@ -294,7 +294,7 @@ async def answering(window: MainWindow, question: str = "write 100000 slowly", t
 
 async def stop(window: MainWindow) -> Answer:
     """Stop the answer that is being written. Returns what there is of it."""
-    window.controller.asking.stop_running()
+    window.controller.asking.readiness.stop_running()
     await ready(window)
     return _last(window)
 

@@ -637,5 +637,5 @@ async def test_a_question_is_on_the_disk_before_its_answer_unless_the_disk_hangs
     other.close()
     await until(lambda: window.views.banner.isHidden())
     assert window.views.composer.text == "a careful rewording"
-    assert window.controller.asking.edited
+    assert window.controller.asking.readiness.edited
     assert _questions(tmp_path) == ["write 1 first", "write 1 second", "write 1 third"]

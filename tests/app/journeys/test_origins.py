@@ -166,7 +166,7 @@ async def test_a_figure_repeated_from_an_earlier_answer_keeps_its_state(window: 
 async def test_typed_words_have_no_origin(window: MainWindow) -> None:
     answer = await ask_about_both(window)
     at = answer.text.index("420")
-    window.controller.asking.save_answer(last_id(window), (Edit(at, at + 3, "977"),))
+    window.controller.asking.edits.save_answer(last_id(window), (Edit(at, at + 3, "977"),))
     edited = await traced(window)
     assert "977" in edited.text
     assert nowhere(edited) == []

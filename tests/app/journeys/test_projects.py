@@ -236,7 +236,7 @@ async def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
     await click(notice.action_button)
     assert notice.text == projects.loads_next("Other")
     assert loads == []
-    window.controller.asking.stop_running()
+    window.controller.asking.readiness.stop_running()
     await until(lambda: loads == [LoadModel("hub/Other")])
     await ready(window)
     controller.chats.change_project(replace(only_project(window), model="hub/Gone"))

@@ -20,6 +20,7 @@ from app.shell.window import MainWindow
 from core.events import CountTokens, Generate
 from tests.app.fake_worker import said
 from tests.app.hand import Hand
+from tests.app.journeys.asking.test_images import picture, read
 from tests.app.stage import Stage, ready, sent, until
 from tests.core.tools.serving import noted, plain
 
@@ -219,21 +220,80 @@ async def test_a_death_is_told_to_the_model_and_not_repeated(window: MainWindow,
     assert noted(tmp_path, "ran") == ["die"]
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+LOOK = written("parts", content=[{"type": "image", "data": PNG, "mimeType": "image/png"}])
+
+
 @pytest.mark.parametrize("sees", [False, True])
 async def test_images_are_kept_for_a_model_that_sees_and_else_named(
     stage: Stage, tmp_path: Path, sees: bool
 ) -> None:
     window = await stage.ready(model="hub/eyes" if sees else "starter", folder=tmp_path / "chats")
     await with_tools(window, tmp_path, "parts")
-    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    content = [{"type": "text", "text": "Look:"}, {"type": "image", "data": png, "mimeType": "image/png"}]
-    (call,) = await asked(window, written("parts", content=content))
+    (call,) = await asked(window, LOOK)
     allow(window, call)
     (call,) = (await over(window)).calls
     assert len(call.images) == sees
     assert bool(call.left_out) is not sees
     if sees:
         assert window.controller.home.library.images.is_kept(call.images[0].hash)
+
+
+async def test_a_model_that_cannot_see_goes_on_without_the_images_of_results_and_says_so(
+    stage: Stage, tmp_path: Path
+) -> None:
+    window = await stage.ready(model="hub/eyes", folder=tmp_path / "chats")
+    hand, commands = Hand(window), sent(window, Generate)
+    await with_tools(window, tmp_path, "parts", "echo")
+    look, other = await asked(window, LOOK, written("echo", n=1))
+    allow(window, look)
+    await until(lambda: answer_of(window).calls[0].state == "done")
+    window.controller.models.load("starter")
+    left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see."
+    await until(lambda: hand.notice == left_out, what="it does not say what becomes of the image")
+    await ready(window)
+    allow(window, other)
+    answer = await over(window)
+    assert answer.status == "finished"
+    for question in ("", "write 2"):
+        if question:
+            answer = await hand.ask(question)
+        assert answer.finished is not None
+        assert [(each.setting, each.used) for each in answer.finished.effective.changes] == [("images", "0")]
+        assert sum(len(each.images) for each in commands[-1].messages) == 1
+    # A model that sees gets it again.
+    window.controller.models.load("hub/eyes")
+    await until(lambda: window.controller.link.info.name == "Fake Eyes")
+    answer = await hand.ask("write 3")
+    assert answer.finished is not None
+    assert answer.finished.effective.changes == ()
+    assert sum(len(each.images) for each in commands[-1].messages) == 1
+
+
+async def test_a_question_with_an_image_waits_for_a_model_that_sees_after_its_calls(
+    stage: Stage, tmp_path: Path
+) -> None:
+    window = await stage.ready(model="hub/eyes", folder=tmp_path / "chats")
+    hand, asking = Hand(window), window.controller.asking
+    await with_tools(window, tmp_path, "echo")
+    window.views.composer.attach_files([picture(tmp_path / "a.png")])
+    await read(window, 1)
+    (call,) = await asked(window, written("echo", n=1))
+    window.controller.models.load("starter")
+    await until(lambda: "is left out of new answers" in hand.notice)
+    await ready(window)
+    allow(window, call)
+    answer = await over(window)
+    assert (answer.status, [call.state for call in answer.calls]) == ("stopped", ["done"])
+    assert window.views.banner.trouble.title == "Fake 1M cannot see images."
+    asking.on_intent(ContinueAnswer())
+    assert hand.notice.startswith("Fake 1M cannot see the image")
+    window.controller.models.load("hub/eyes")
+    await until(lambda: window.controller.link.info.name == "Fake Eyes")
+    await ready(window)
+    asking.on_intent(ContinueAnswer())
+    await until(lambda: answer_of(window).status == "finished", what="it does not continue")
+    assert noted(tmp_path, "ran") == ["echo"]
 
 
 async def test_a_full_context_leaves_out_the_oldest_results(window: MainWindow, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ async def test_an_edit_is_asked_about_undone_exact_and_an_answer_continues_from_
     await edit_end(window, " again")
     chat = window.controller.chats.open.id
     window.controller.chat.start()
-    window.controller.asking.undo()  # by the key
+    window.controller.asking.edits.undo()  # by the key
     assert window.controller.chats.get(chat).turns[0].answer.text.endswith(" again")
     await click(window.views.notice_bar.action_button)
     assert window.controller.chats.get(chat).turns == before

@@ -85,7 +85,8 @@ def state(window: MainWindow) -> object:
     chat, edited = controller.chats.open, window.views.transcript.edited
     turns = tuple((turn.id, turn.place, turn.answer.status) for turn in chat.turns)
     editor = edited is not None and edited.editor is not None
-    return chat.id, turns, chat.queued, controller.asking.edited, editor, QGuiApplication.clipboard().text()
+    in_composer = controller.asking.readiness.edited
+    return chat.id, turns, chat.queued, in_composer, editor, QGuiApplication.clipboard().text()
 
 
 async def two_versions(window: MainWindow) -> str:
@@ -109,7 +110,7 @@ async def back(window: MainWindow, chat_id: str) -> None:
     controller.chat.select(chat_id)
     turn = controller.chats.open.turns[-1]
     if len(turn.versions) > 1 and not turn.place:
-        controller.asking.show_version(turn.id, 1)
+        controller.asking.edits.show_version(turn.id, 1)
     window.views.notice_bar.clear()
     window.views.composer.clear()
     QGuiApplication.clipboard().setText("copied before")

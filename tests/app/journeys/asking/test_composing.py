@@ -88,7 +88,7 @@ async def test_the_draft_and_files_that_are_read_stay(
     controller.chats.keep(controller.chats.open.with_queued((QueuedMessage(MORE),)))
     composer.attach_files([tmp_path])
     await press(window, Qt.Key.Key_Up)  # edits the last message if nothing is written
-    assert not controller.asking.edited
+    assert not controller.asking.readiness.edited
     composer.clear()
     composer.set_text("mine")
     composer.attach_files([tmp_path])

@@ -33,7 +33,7 @@ async def test_what_follows_stays_and_undo_brings_it_back(window: MainWindow) ->
     for question in ("write 3 of alpha", "write 3 of beta", "write 3 of gamma"):
         await asked(window, question)
     before = window.controller.chats.open
-    window.controller.asking.delete_message(before.turns[1].id)
+    window.controller.asking.edits.delete_message(before.turns[1].id)
     assert questions(window) == shown(window) == ["write 3 of alpha", "write 3 of gamma"]
     commands = sent(window, Generate)
     await asked(window, "write 2")
@@ -76,7 +76,7 @@ async def test_not_while_the_chat_is_answered(window: MainWindow) -> None:
     await asked(window, "write 3")
     await answering(window)
     count = len(questions(window))
-    window.controller.asking.delete_message(window.controller.chats.open.turns[0].id)
+    window.controller.asking.edits.delete_message(window.controller.chats.open.turns[0].id)
     assert len(questions(window)) == count
     assert "when the current answer is complete" in window.views.notice_bar.text
     await stop(window)
@@ -88,9 +88,9 @@ async def test_the_numbers_of_later_documents_follow(window: MainWindow) -> None
         composer.attach(Attachment(f"{name}.txt", f"The {name} document. " * 40))
         await asked(window, f"write 3 about {name}")
     before = window.controller.chats.open
-    window.controller.asking.delete_message(before.turns[0].id)
+    window.controller.asking.edits.delete_message(before.turns[0].id)
     assert [each.name for each in window.controller.chats.open.attachments] == ["second.txt"]
-    window.controller.asking.undo()
+    window.controller.asking.edits.undo()
     assert window.controller.chats.open.turns == before.turns
 
 
@@ -110,7 +110,7 @@ async def test_nothing_of_it_stays_on_the_disk(stage: Stage, tmp_path: Path) -> 
 
     assert len(found()) > 1  # in the database and its backup
     commands = sent(window, EraseChats, EraseVectors)
-    window.controller.asking.delete_message(window.controller.chats.open.turns[0].id)
+    window.controller.asking.edits.delete_message(window.controller.chats.open.turns[0].id)
     assert library.flush()
     await until(lambda: not found(), what="something of the deleted question is on the disk")
     assert {type(each) for each in commands} == {EraseChats, EraseVectors}

@@ -98,9 +98,9 @@ async def test_an_edit_and_its_draft_stay_in_the_open_chat(window: MainWindow, t
     listing.move(chats.open.id, chats.projects.add("Tides").id)
     composer.intent.emit(QueueMessage(composer.message()))
     assert "cannot be queued" in window.views.notice_bar.text
-    assert (asking.edited, composer.text) == (chats.open.turns[-1].id, "write 4")
+    assert (asking.readiness.edited, composer.text) == (chats.open.turns[-1].id, "write 4")
     # What starts an answer ends the edit and keeps it.
-    asking.regenerate(asking.edited)
+    asking.regenerate(asking.readiness.edited)
     await ready(window)
     await until(lambda: [each.text for each in composer.attachments] == ["words"], what="not read again")
     asking.edit()

@@ -205,7 +205,7 @@ async def test_a_queued_image_waits_for_a_model_that_sees(stage: Stage, tmp_path
     (question,) = window.controller.chats.open.turns
     commands = sent(window, Generate)
     window.controller.models.load("starter")
-    window.controller.asking.queue(question.user)  # while it loads
+    window.controller.asking.queue.add(question.user)  # while it loads
     await until(lambda: strings.HELD_UNSEEN in window.views.queue_list.text, what="it is held")
     window.controller.asking.send_queued()
     assert "cannot see" in window.views.notice_bar.text
@@ -281,7 +281,7 @@ async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     await ready(window)
     await until(lambda: names(window) == [["Image 1 of 2, map.png", "Image 2 of 2, third.png"]])
     turn = controller.chats.open.turns[0].id
-    controller.asking.delete_message(turn)
+    controller.asking.edits.delete_message(turn)
     assert names(window) == []
     await click(window.views.notice_bar.action_button)
     assert names(window) == [["Image 1 of 2, map.png", "Image 2 of 2, third.png"]]
@@ -326,7 +326,7 @@ async def test_every_way_to_ask_sends_all_images_of_the_chat(stage: Stage, tmp_p
     composer.set_text("write 3")
     composer.submit()  # waits
     assert [len(each.message.images) for each in chats.open.queued] == [2]
-    asking.stop_running()
+    asking.readiness.stop_running()
     await ready(window)
     asking.send_queued()
     await check("a queued message", 2)
@@ -340,7 +340,7 @@ async def test_every_way_to_ask_sends_all_images_of_the_chat(stage: Stage, tmp_p
     composer.set_text("write 30 slowly")
     composer.submit()
     await until(lambda: len(last(window).tokens) > 3)
-    asking.stop_running()
+    asking.readiness.stop_running()
     await ready(window)
     asking.continue_answer()
     await check("a continued answer", 6)

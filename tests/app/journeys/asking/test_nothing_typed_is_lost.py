@@ -45,7 +45,7 @@ class Person:
         await self.hand.press(Qt.Key.Key_Return)
 
     async def stop(self) -> None:
-        self.window.controller.asking.stop_running()
+        self.window.controller.asking.readiness.stop_running()
 
     async def edit_waiting(self) -> None:
         if rows := self.window.views.queue_list.rows:
@@ -98,7 +98,7 @@ class Person:
 
     async def end_edit(self) -> None:
         """Whoever cancels an edit removes what they wrote there."""
-        if self.window.controller.asking.edited:
+        if self.window.controller.asking.readiness.edited:
             written = set(self.hand.draft.split())
             self.window.controller.asking.cancel_edit()
             self.words -= written & self.lost()
@@ -166,14 +166,14 @@ async def test_an_answer_stopped_before_its_first_token_leaves_the_message_field
     await asked(window, "write 2")
     await asked(window, "read 30 slowly write 3")
     before, controller = window.controller.chats.open.turns, window.controller
-    controller.asking.edit_answer(before[0].id)
+    controller.asking.edits.edit_answer(before[0].id)
     window.views.transcript.edited.editor.area.set_value("my own answer")
     controller.asking.regenerate()
     await until(lambda: controller.link.phase is Phase.READING)
     assert controller.chats.open.turns[0].answer.text == "my own answer"
-    controller.asking.undo()
+    controller.asking.edits.undo()
     window.views.composer.set_text("next question")
-    controller.asking.stop_running()
+    controller.asking.readiness.stop_running()
     await ready(window)
     assert window.views.composer.text == "next question"
     assert controller.chats.open.turns == before

@@ -108,7 +108,7 @@ async def test_a_queue_waits_for_an_edit_and_after_a_deletion_for_its_author(win
     controller.chat.select(first)
     await hand.send("write 3")
     controller.asking.edit()
-    controller.asking.stop_running()
+    controller.asking.readiness.stop_running()
     await ready(window)
     await settled()
     assert hand.waiting == ["write 3"]
@@ -123,7 +123,7 @@ async def test_a_queue_waits_for_an_edit_and_after_a_deletion_for_its_author(win
     assert chats.open.id != queued
     controller.chat.listing.delete(queued)
     controller.chat.listing.undo()
-    controller.asking.stop_running()
+    controller.asking.readiness.stop_running()
     await ready(window)
     await settled()
     assert (hand.waiting, hand.questions) == (["write 4"], [])
@@ -240,7 +240,7 @@ async def test_each_message_is_answered_with_the_settings_that_it_was_queued_wit
     set_value(window, "sampling.temperature", 0.5)
     assert [row.settings.text() for row in queue.rows][1] == ""
     set_value(window, "sampling.temperature", 0.9)
-    controller.asking.stop_running()
+    controller.asking.readiness.stop_running()
     await ready(window)
     assert "off" in header.subtitle  # what comes next
     window = await stage.ready(folder=tmp_path)  # and at the next start

@@ -55,7 +55,7 @@ async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_
     asked = Asked(base, "write 5")
     await until(lambda: len(window.controller.sharing.answers.sent) == 1)
     assert asked.raw == b""
-    window.controller.asking.stop_running()
+    window.controller.asking.readiness.stop_running()
     await asked.whole()
     assert asked.is_whole
     assert last(window).status == "stopped"
@@ -67,7 +67,7 @@ async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_
     await served(window, first)
     ask(window, "write 4")
     await until(lambda: window.controller.link.ahead == 1)
-    window.controller.asking.stop_running()
+    window.controller.asking.readiness.stop_running()
     await until(lambda: window.controller.link.phase is Phase.READY)
     assert window.controller.chats.open.turns == ()
     assert window.views.composer.text == "write 4"
