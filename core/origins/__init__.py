@@ -1,8 +1,8 @@
-"""Origins: which words of an answer stand in its sources, and where, and which figures stand nowhere.
+"""Origins: which words of an answer occur in its sources, and where, and which figures occur in none.
 
-Without Qt, MLX and NumPy, for the window, the command line and the server; the worker does
-not use them. A source is a text that the model was given: an attached document, a pasted text of more than
-`PASTED_CHARACTERS` characters, the result of a tool. Earlier answers are none.
+Used by the window, the command line and the server, not by the worker; imports no Qt, MLX or
+NumPy. A source is a text that the model was given: an attached document, a pasted text of more than
+`PASTED_CHARACTERS` characters, the result of a tool. Earlier answers are not sources.
 
     indexes = [Index(source.text) for source in sources]
     while not index.build(0.004): ...          # in slices, between two events of the window
@@ -12,14 +12,14 @@ not use them. A source is a text that the model was given: an attached document,
   dashes, quotes, line breaks, hyphenation at line ends and Markdown marks make no difference; digits, signs
   and units do.
 - `Fact`: a number, date, amount, identifier, quotation or name of the answer, with its `state`. Only facts
-  with the state `nowhere` are marked; `skipped` ones stand in a passage that was not read.
-- `Tracer`: the same for an answer that is being written. `extend` adds text; `origins` are those of the text
-  so far, and equal to those of `trace`.
+  with the state `nowhere` are marked; `skipped` ones occur in a passage that was not read.
+- `Tracer`: the same for an answer that is being written. `extend` adds text; `origins` returns those of the
+  text added up to now, equal to those of `trace`.
 
 `copies` finds where the short texts of a call's arguments come from: exact parts of any length.
 
-`Conversation` has the sources of messages as they are sent to the model, and `spans_read` what of a document
-was read after a sparse prefill (the argument `read` of `trace`).
+`Conversation` has the sources of messages as they are sent to the model; `spans_read` returns which ranges of
+a document a sparse prefill read (the argument `read` of `trace`).
 
 All character ranges are end-exclusive and count the characters of a str.
 

@@ -1,7 +1,7 @@
 """A suffix automaton over words: the longest match of a growing text in a document, in linear time.
 
 Blumer et al., "The smallest automaton recognizing the subwords of a text" (1985); built word by word. State
-`s` up to the number of words is the document's beginning of `s` words, whose transition with the next word
+`s` up to the number of words is the document's prefix of `s` words, whose transition with the next word
 leads to `s + 1` and is not stored; later states are clones. For documents of natural language that leaves
 less than one stored transition for each word.
 """
@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 
 class Automaton:
-    """Of the words `ids`, which must not change. `extend` builds it, in linear time."""
+    """The automaton of the words `ids`, which must not change. `extend` builds it in linear time."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._ids = ids
         self._words = len(ids)
         self._links = array("i", [-1]) * (self._words + 1)
-        # Of a beginning of the document both are its number of words; set when it is added.
+        # For a prefix of the document both are its number of words; set when the state is added.
         self._lengths = array("i", [0]) * (self._words + 1)
         self._firsts = array("i", [0]) * (self._words + 1)
         self._more: dict[int, dict[int, int]] = {}

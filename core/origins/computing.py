@@ -1,4 +1,4 @@
-"""Quantities that follow from others of their sentence: sums, differences, products, ratios, percentages."""
+"""Quantities computed from others of their sentence: sums, differences, products, ratios, percentages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from core.origins.units import same_unit
 _TIME = re.compile(r"t\d\d:\d\d(?::\d\d)?")
 _DAY = re.compile(r"(\d{4}|-)-(\d\d)-(\d\d)")
 _LEAST_ROUNDED = 20
-# In one sentence.
+# Quantities of one sentence.
 _MOST_OPERANDS = 12
 _OPERATOR = re.compile(r"[^\S\n]{0,3}\w{0,12}[*_ ]{0,4}([=＝≈|+＋−–×x*·⋅/÷:-])[^\S\n]{0,3}[*_]{0,4}")
-# Shares of a figure that are words.
+# Words for shares of a figure, with their factors.
 _SHARES = re.compile(
     r"(?<![^\W_])(?:(?P<f2>half|halves|hälfte|halbe[nrs]?|moitié|demi)|(?P<f3>thirds?|drittel|tiers)"
     r"|(?P<f4>quarters?|viertel|quart)|(?P<f5>fifths?|fünftel|cinquième)|(?P<f6>sixth|sechstel|sixième)"
@@ -35,8 +35,8 @@ _MONTHS = {"month": 1, "year": 12}
 def follows(what: Quantity, operands: Sequence[Quantity], text: str = "", sentence: str = "") -> bool:
     """Whether `what` is a result of two of `operands`, or the sum of some in a row, rounded as it is written.
 
-    Units must agree: of a sum, all are the same or missing; percentages come of ratios. `text`: of the part,
-    in which an equation may give the operators. `sentence`: it may name a share of one operand in words.
+    Units must agree: in a sum, all are the same or missing; percentages result from ratios. `text` is the
+    part, whose equation may give the operators; `sentence` may name a share of one operand in words.
     """
     if what.kind not in ("number", "amount"):
         chosen = operands[:_MOST_OPERANDS]
@@ -76,7 +76,7 @@ def _agrees(value: str, result: float, *, is_share: bool) -> bool:
     wanted, digits = float(value), len(value.partition(".")[2])
     if abs(result - wanted) <= 1e-9 * max(1.0, abs(wanted)):
         return True
-    # Something rounds to every small number.
+    # That a result rounds to a small whole number proves nothing: many do.
     is_rounded = digits > 0 or is_share or wanted >= _LEAST_ROUNDED
     return is_rounded and result != int(result) and abs(result - wanted) <= 0.5 * 10.0**-digits + 1e-9
 
@@ -131,7 +131,7 @@ _LENGTH = re.compile(r"\d{1,2}[ \u00a0]?h[ \u00a0]?\d\d")
 
 
 def _is_duration(what: Quantity, operands: Sequence[Quantity], text: str) -> bool:
-    """Whether a time of day such as "7 h 30" is the length from one of the others to another."""
+    """Whether `what`, such as "7 h 30", is the duration between two of the other times."""
     if what.kind != "time" or not _LENGTH.fullmatch(text, what.start, what.end):
         return False
     return any(_minutes(what.values[0]) == minutes for minutes in _durations(operands))
@@ -154,7 +154,7 @@ def _is_counted(what: Quantity, operands: Sequence[Quantity]) -> bool:
 
 
 def _between(dates: Sequence[Quantity], unit: str) -> Iterator[float]:
-    """Days, months or years from one date to another. A year that one leaves out is that of another."""
+    """Days, months or years from one date to another. A date without a year has that of another."""
     years = sorted({int(value[:4]) for each in dates for value in each.values if value[:4].isdigit()})
     for one, other in combinations(dates, 2):
         for first, last in product(_days(one, years), _days(other, years)):
@@ -190,7 +190,7 @@ def _are_same(units: Sequence[str]) -> bool:
 
 
 def _equation(what: Quantity, operands: Sequence[Quantity], text: str) -> float | None:
-    """The left side of "2 × 45 + 30 = ", which ends before `what`, also in a cell of its own; None without
+    """The left side of "2 × 45 + 30 = ", which ends before `what`, also in a separate cell; None without
     operators.
     """
     chain, operators = [what], list[str]()

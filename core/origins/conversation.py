@@ -1,4 +1,4 @@
-"""Origins of an answer to messages, with their sources."""
+"""Origins of an answer to messages, whose texts are the sources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Conversation:
         self._indexes = [Index(source.text) for source in self.sources]
 
     def build(self) -> None:
-        """Make the indexes; seconds for long documents. `trace` does it if it was not done before."""
+        """Make the indexes; seconds for long documents. `trace` calls it if needed."""
         for index in self._indexes:
             index.build()
 

@@ -18,7 +18,7 @@ _BETWEEN = "\0"
 
 
 class Copy(NamedTuple):
-    """Characters `start` to `end` (end-exclusive) of a text that stand in source number `source`."""
+    """Characters `start` to `end` (end-exclusive) of a text that occur in source number `source`."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Copy(NamedTuple):
 
 
 def copies(text: str, sources: Sequence[str]) -> list[Copy]:
-    """The parts of `text` that stand in one of `sources`, in order and without overlaps.
+    """The parts of `text` that occur in one of `sources`, in order and without overlaps.
 
     From left to right, each is as long as possible; if several sources have it, the first one counts. It
     begins and ends between words and has a letter or digit.
@@ -58,7 +58,7 @@ def _prepared(text: str) -> str:
 
 
 def _longest(words: Sequence[tuple[int, int, str]], at: int, source: str) -> int:
-    """How many of the words from `at` on stand in `source` one after the other."""
+    """How many of the words from `at` on occur in a row in `source`."""
 
     def stands(count: int) -> bool:
         return _BETWEEN + _BETWEEN.join(word for _, _, word in words[at : at + count]) + _BETWEEN in source
@@ -67,7 +67,7 @@ def _longest(words: Sequence[tuple[int, int, str]], at: int, source: str) -> int
     low, high = 0, 1
     while high <= most and stands(high):
         low, high = high, 2 * high
-    high = min(high, most + 1)  # `low` words stand, `high` do not
+    high = min(high, most + 1)  # `low` words occur, `high` do not
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if stands(middle) else (low, middle)

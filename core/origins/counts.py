@@ -1,6 +1,6 @@
-"""What the words behind a number without a unit tell: a range's unit, or the noun that it counts.
+"""Reads the words after a number without a unit: the unit of a range, or the noun that is counted.
 
-A count stands only where a source counts with the same number: not by its years, measures or headings.
+A count is found only where a source counts with the same number, not in its years, measures or headings.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from core.origins.references import NUMBERED
 from core.origins.units import names_unit
 
 _NOUN = re.compile(r"[ \u00a0]([^\W\d_]{3,40})(?:[ -][^\W\d_]{1,40}){0,2}")
-# In German every noun.
+# In German any noun counts as a plural.
 _PLURAL = re.compile(r" [^\W\d_]+[sx](?![^\W_])| [A-ZÄÖÜ]")
-# Between the numbers of a range.
+# Text between the two numbers of a range.
 _TO = re.compile(r"[ \u00a0]?(?:[-–—]|to|bis|à|から|～|〜)[ \u00a0]?\Z")
 
 
@@ -37,7 +37,7 @@ def _are_range(text: str, one: Quantity, two: Quantity) -> bool:
     )
 
 
-# Three of the six bikes.
+# As in "three of the six bikes".
 _OF = re.compile(
     r" (?:of|von|sur|des|de)(?: (?:the|these|those|your|our|den|diesen|ces|les))?(?: \w+(?= \w))?"
 )

@@ -1,8 +1,8 @@
-"""Facts of an answer, and where each stands.
+"""Finds the facts of an answer, and where each of them comes from.
 
 A fact is looked up in the sources, then in the user's messages, in earlier answers, and among what can be
-computed from the figures of its sentence. In doubt it stands: a mark on a figure of the document costs more
-trust than a missing one.
+computed from the figures of its sentence. If in doubt, a fact counts as found: a mark on a figure that the
+document has costs more trust than a missing mark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from core.origins.types import Fact, FactKind, FactState, Origins, Place
 from core.origins.units import unit_of
 from core.origins.words import unspaced_language, words
 
-# Letters and digits mixed, addresses, versions.
+# Identifiers: letters and digits mixed, addresses, versions.
 _IDENTIFIER = re.compile(
     r"(?<![0-9A-Za-z_À-ɏ@])(?:https?://[^\s<>()\[\]`\"“”»]{3,300}|www\.[^\s<>()\[\]`\"“”»]{3,300}"
     r"|[0-9A-Za-z_À-ɏ.+-]{1,64}@[0-9A-Za-z_À-ɏ-]{1,64}(?:\.[0-9A-Za-z_À-ɏ-]{1,64}){1,6}"
@@ -62,9 +62,9 @@ _GROUPED = re.compile(
     r"(?:0[1-9]\d{1,4}(?:[ \u00a0/-]\d{2,8}){2}|0[1-9]\d{2,4}[ \u00a0/-]\d{3,8}"
     r"|0800[ \u00a0/-]\d{3,8}(?:[ \u00a0/-]\d{2,5})?))(?![^\W_]|[.,:]\d|[ \u00a0]\d)"
 )
-# What every match of the patterns above and of `_STRUCTURE` has.
+# Every match of the patterns above and of `_STRUCTURE` contains a match of this.
 _NOT_WORDS = re.compile(r"[\d`@<]|\]\(|https?:|www\.", re.I)
-# Figures of units and calendars that need no source.
+# Figures of units and calendars, which need no source.
 _CONSTANTS = frozenset(("7", "12", "24", "52", "60", "100", "365", "366", "1000"))
 _CONSTANT_UNITS = ("", "day", "hour", "minute", "month", "week")
 _STRUCTURE = re.compile(
@@ -84,12 +84,12 @@ _SENTENCE_END = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LAST_WORD = re.compile(r"[^\W\d_]{1,12}\Z")
 _CLAUSE = re.compile(r"[^.,;:!?()\n]*")
-# Numbers that an answer counts its own points with.
+# Numbers with which an answer counts its own items.
 _FEW = frozenset(map(str, range(13)))
-# Operands of one result that are looked at.
+# Most operands that are tried for one result.
 _MOST_OPERANDS = 12
 _MOST_WRONG = 4
-# Characters of a result that is the same with another unit.
+# Least characters of a repeated result that is recognized without its unit.
 _LONG_RESULT = 4
 _QUOTED_WORDS = 3
 _QUOTED_CHARACTERS = 8
@@ -110,7 +110,7 @@ class Found(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What `FactFinder.restore` needs."""
+    """State for `FactFinder.restore`."""
 
     languages: tuple[int, ...]
     ordinary: int
@@ -144,7 +144,7 @@ class FactFinder:
         return Saved(tuple(self._languages.values()), len(self._ordinary), len(self._computed))
 
     def restore(self, saved: Saved) -> None:
-        """Forget everything after `saved`."""
+        """Return to the state `saved`."""
         self._languages = dict(zip(TELLING, saved.languages))
         self._language = self._most_heard
         while len(self._ordinary) > saved.ordinary:
@@ -153,7 +153,7 @@ class FactFinder:
             self._computed.popitem()
 
     def hear(self, text: str) -> None:
-        """Count the words of the next text that tell its language, and note those in lower case."""
+        """Count the words that reveal the language of the next text, and note those in lower case."""
         ordinary, languages = self._ordinary, self._languages
         for word in _LETTERS.findall(text):
             lower = word.lower()
@@ -166,13 +166,13 @@ class FactFinder:
 
     @property
     def _most_heard(self) -> str:
-        """The language of the answer so far, or of the question."""
+        """The language of the answer as it is now; that of the question if it has no telling word."""
         if any(self._languages.values()):
             return max(self._languages, key=lambda each: self._languages[each])
         return self._question.language
 
     def add(self, part: Part, heard: int = 0) -> list[Fact]:
-        """Facts of the next part, in order. `heard`: its characters that `hear` was given."""
+        """Facts of the next part, in order. Its first `heard` characters were already passed to `hear`."""
         self.hear(part.text[heard:])
         found = sorted(self._found(part))
         facts: list[Fact] = []
@@ -185,7 +185,7 @@ class FactFinder:
                 inner = [other for other in found[at + 1 :] if other.end <= each.end]
                 states = [self._state(other, part, found)[0] for other in inner]
                 if "nowhere" in states:
-                    continue  # the figure that is wrong is marked, not the sentence
+                    continue  # mark the wrong figure, not the whole quotation
             end = each.end
             if state == "computed":
                 self._computed.setdefault(each.key)
@@ -218,7 +218,7 @@ class FactFinder:
 
     @staticmethod
     def _identifiers(part: Part, taken: list[tuple[int, int]]) -> Iterator[Found]:
-        """Identifiers of a part. `taken` gets their ranges, and those of the part's structure."""
+        """Identifiers of a part. Appends their ranges, and those of the part's structure, to `taken`."""
         text = part.text
         taken += [match.span() for match in _STRUCTURE.finditer(text)]
         if part.kind == "heading" and (match := _HEADING_NUMBER.match(text)):
@@ -291,14 +291,14 @@ class FactFinder:
             return "nowhere", None
         value = found.what.values[0]
         is_repeated = found.key in self._computed and (found.what.unit or len(value) > 2)
-        # With its unit before, without it now, or the reverse.
+        # The same result may have its unit in only one of the two places.
         is_repeated = is_repeated or (value in self._computed and len(value) >= _LONG_RESULT)
         if is_repeated or self._is_computed(found, found.what, part, others):
             return "computed", None
         return "nowhere", None
 
     def _given(self, found: Found) -> tuple[FactState, Place | None] | None:
-        """The state of a fact that stands in a source, a message or an earlier answer; None for others."""
+        """The state of a fact that a source, a message or an earlier answer has; None for others."""
         skipped: Place | None = None
         for source, index in enumerate(self._indexes):
             span, was_read = self._standing(found, index, self._read[source])
@@ -323,7 +323,7 @@ class FactFinder:
         return (of_identifier if found.kind == "identifier" else of_quotation)(what, index, read)
 
     def _is_given(self, found: Found, what: Quantity) -> bool:
-        """Whether figures can follow from it: it stands somewhere, or was computed before."""
+        """Whether others may be computed from it: a source or message has it, or it was computed itself."""
         computed = found.key if what.unit else what.values[0]
         return computed in self._computed or any(
             self._standing(found, each, None).span for each in (*self._indexes, self._question)
@@ -350,7 +350,7 @@ class FactFinder:
         sentence = part.text[start:end]
         if follows(what, operands, part.text, sentence):
             return True
-        # A result that agrees with a wrong figure is not wrong itself: that one is marked.
+        # A correct result of a wrong figure is not marked; the wrong figure is.
         if solves(what, [each.what for each in near if isinstance(each.what, Quantity)], part.text):
             return True
         wrong = [
@@ -394,7 +394,7 @@ def _identifier(match: re.Match[str]) -> Found | None:
 
 
 def _is_code(text: str) -> bool:
-    """Whether capitals behind digits are no unit or scale: 4H, 12B."""
+    """Whether capitals after digits are neither a unit nor a scale: 4H, 12B."""
     match = _DIGITS_AND_CAPITALS.fullmatch(text)
     return match is not None and not unit_of(match[1]) and match[1] not in _SUFFIXES
 

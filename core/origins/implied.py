@@ -1,6 +1,6 @@
-"""Units, scales and signs that a source writes elsewhere than at its number.
+"""Units, scales and signs that a source does not write next to the number.
 
-In a table's head, in a field's name, once for a list or a sentence, or as a word: "fell by 3.1".
+They are in a table's header, in a field's name, once for a list or a sentence, or a word: "fell by 3.1".
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from core.origins.quantities import Quantity
 from core.origins.units import CURRENCIES, exponents, has_unit, precise, scale_names, unit_of
 
 _UNIT_CHARACTERS = 32
-# Places of one value and unit of a source.
+# Most places that are checked for one value and unit of a source.
 _MOST_SPOTS = 64
-# A cell has a tab, a bar, two spaces or an end of line beside it, or a comma without a space.
+# A cell is delimited by tabs, bars, two spaces, line ends, or commas without a space.
 _CELL_BEGINS = re.compile(r"(?:(?:^|[\t|\n(:–—]|  |\.\.\.)[ *_~<>≤≥=-]*|[,;])\Z")
 _CELL_ENDS = re.compile(r"[ *_]*(?:\Z|[\t|\n)])|  |[,;](?=\S)")
-# A unit of a rate, or of another figure.
+# Words that do not name a column's unit: the unit of a rate, or one that follows another figure.
 _NOT_NAMED = re.compile(
     r"(?:\b(?:per|par|pro|je|a|à la|au)\s+(?!cent)|/\s?|\d[\d.,]*[ \u00a0]?)[^\W\d_]+", re.I
 )
 _CENTS = re.compile(r"\d[.,]\d\d\Z")
-# The further numbers of a range or list, which has its unit at its end: "1, 5 and 30 minutes".
+# Further numbers of a range or list whose unit is at its end: "1, 5 and 30 minutes".
 _LISTED = re.compile(
     r"(?:\s{0,2}(?:,?\s{0,2}(?:to|bis|à|and|und|et|or|oder|ou|then|sowie|から)\s|[-–—/x×+,;～〜、])\s{0,2}"
     r"[-−+]?(?:\d[\d.,]*\d|\d|(?<=[dtroens]\s)[^\W\d_]+)){1,12}"
 )
-# What ends the words between a number and its unit: "30 (thirty) consecutive days".
+# Ends the words that may separate a number from its unit: "30 (thirty) consecutive days".
 _CLAUSE_END = re.compile(r"[.,;:!?|\t\d]|\n\n")
 _WORDS_BETWEEN = 2
-# Behind a number that counts nothing: the end of a clause, or a word that is no noun.
+# Follows a number that counts nothing: the end of a clause, or a word; only function words match.
 _NO_NOUN = re.compile(r"[ \u00a0]?(?:[.,;:!?)\]–—-]|\Z|\n)|[ \u00a0]([^\W\d_]+)")
-# Where the sentence of a number begins; other lines may be of a wrapped paragraph.
+# Start of a sentence; other line breaks may be those of a wrapped paragraph.
 _SENTENCE_BEGINS = re.compile(r"[.!?。！？]\s|\n\s*\n|\n(?=[ \t]*[\[\-*•#|>\d])")
 _SENTENCE_CHARACTERS = 200
-# Of an interval, whose figures have the unit before: "7.2 min (95% CI 4.3 to 10.1)".
+# Level of an interval, whose figures have the unit of the value before: "7.2 min (95% CI 4.3 to 10.1)".
 _LEVEL = re.compile(r"\d\d(?:\.\d)?[ \u00a0]?%[ \u00a0-]?(?:CI|KI|IC|conf|Konf|confi)", re.I)
 # Units of fields: weight_g, timeoutSeconds.
 _FIELD = re.compile(r"[^\W_]_([^\W\d_]{1,12})(?![^\W_])|[a-z](?P<camel>[A-Z][a-z]{1,9})(?![^\W_])")
@@ -78,8 +78,8 @@ def can_have(index: Index, start: int, end: int, unit: str, *, is_part: bool) ->
 
 
 def in_scale(what: Quantity, index: Index) -> list[tuple[int, int]]:
-    """Where a number with a scale, such as million, stands without it: in a table whose head or note names a
-    scale, or in a sentence that names this one for another number.
+    """Where a number with a scale, such as million, occurs without it: in a table whose header or note names
+    a scale, or in a sentence that writes the same scale with another number.
     """
     found: list[tuple[int, int]] = []
     for value in what.parts:
@@ -93,7 +93,7 @@ def in_scale(what: Quantity, index: Index) -> list[tuple[int, int]]:
 
 
 def measures(text: str, start: int) -> bool:
-    """Whether a number is in a table that names a unit in brackets for it, which then is no count."""
+    """Whether a number is in a table that names its unit in brackets, so that it is not a count."""
     columns = _columns(text, start)
     return columns is not None and columns.has_unit_in_brackets
 
@@ -108,8 +108,8 @@ def may_be_per(text: str, start: int, end: int, per: str) -> bool:
 
 
 def falls_in(text: str, start: int, end: int) -> bool:
-    """Whether the words around a number without a sign say that something falls, or it is in brackets, as
-    negative ones of accounts are.
+    """Whether a number without a sign is negative: the words around it say that something falls, or it is
+    in brackets, as in accounts.
     """
     if text[start - 1 : start] == "(" and text[end : end + 1] == ")":
         return True
@@ -132,7 +132,7 @@ def _is_cell(text: str, start: int, end: int) -> bool:
 
 
 class _Columns:
-    """What a table says of a cell: the head of its column, the first cell of its row, and the caption."""
+    """The labels of a table's cell: the header of its column, the first cell of its row, and the caption."""
 
     def __init__(self, named: str) -> None:
         self._named = _NOT_NAMED.sub(" ", named)
@@ -146,7 +146,7 @@ class _Columns:
 
 
 def _columns(text: str, start: int) -> _Columns | None:
-    """None without columns."""
+    """The labels of the cell at `start`; None if the text has no columns there."""
     line = text.rfind("\n", 0, start) + 1
     block = text.rfind("\n\n", 0, line) + 1
     row, above = text[line:start], text[block:line].strip("\n")
@@ -161,7 +161,7 @@ def _columns(text: str, start: int) -> _Columns | None:
 
 
 def _is_row_number(text: str, start: int) -> bool:
-    """Whether a number counts the lines of a table of spaces: the line above or below has the next one."""
+    """Whether a number is a row number of a table without bars: the next or last line counts on or back."""
     line = text.rfind("\n", 0, start) + 1
     number = _ROW_NUMBER.match(text, line)
     if number is None or number.start(1) != start:
@@ -176,14 +176,14 @@ def _counts_nothing(text: str, end: int) -> bool:
 
 
 def _is_understood(index: Index, start: int, end: int, unit: str) -> bool:
-    """Whether the last unit before it in its sentence is this one, or, without one there, a field's name
-    has it; a currency of a larger number may stand anywhere.
+    """Whether the last unit before it in its sentence is `unit`. If the sentence has none: whether a field's
+    name has it, or, for a currency and a number of several digits, whether the source has it anywhere.
     """
     text = index.text
     first = _sentence_start(text, start)
     units = precise(unit)
     at = bisect_left(index.united, start) - 1
-    # A share of something has no unit for what follows.
+    # The % of a share does not apply to the numbers that follow.
     while (
         at >= 0
         and index.united[at] >= first

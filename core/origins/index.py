@@ -1,4 +1,4 @@
-"""The index of one source: its words with their places, and what finds runs and facts in it."""
+"""The index of one source: its words and quantities with their positions, for finding runs and facts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SCALE_NOTE = re.compile(
     re.I,
 )
 _FRACTION = re.compile(r"\d{1,9}([,.])\d{1,2}(?![\d.,]|[ \u00a0]Uhr)")
-# Words that tell the language of a text.
+# Least number of words that decide the language of a text.
 _LEAST_TELLING = 10
 # A time of day without a colon that begins with a zero, alone: 0725.
 _CLOCK = re.compile(
     r"(?<![^\s|(])(?<!\d[ \u00a0-])0\d[0-5]\d"
     r"(?:(?=[-–][012]\d[0-5]\d(?!\d))|(?![^\s|),;.]|[., \u00a0]\d))"
 )
-# The beginning of a phone number or a code such as AB-2026-02, and the rest of one such as 6K31.
+# The beginning of a phone number or of a code such as AB-2026-02, and the end of one such as 6K31.
 _CODE_BEFORE = re.compile(
     r"(?:(?<![^\W_])(?i:tel|tél|phone|telefon|téléphone|fax|mobile?|iban|電話)(?![^\W_])[^\w\n]{0,4}"
     r"[\d ()/.+-]{0,24}"
@@ -46,23 +46,23 @@ _CODE_BEFORE = re.compile(
 _CODE_BEHIND = re.compile(r"[A-Za-z]{1,4}\d")
 _CODE_CHARACTERS = 48
 _NO_LETTERS = re.compile(r"[\W_]+")
-# Between two looks at the clock.
+# Work between two readings of the clock.
 _SLICE_WORDS = 100
 _SLICE_CHARACTERS = 400
-# Of a run that occurs more often, the first places, and those nearest to what was read, are looked at.
+# Most occurrences of a sequence's rarest word that are checked.
 _MOST_PLACES = 64
 
 
 def _folded(text: str) -> str:
-    """The text in lower case, as long as it is: only İ has two characters there."""
+    """The text in lower case, of the same length: only İ would become two characters."""
     return text.replace("İ", "i").lower()
 
 
 class Index:
     """Index of a source's text. Linear time and memory in its length.
 
-    `build` makes it in slices; `matches` and the other lookups need it complete. Not thread-safe while it is
-    built; read-only afterwards.
+    `build` makes it in slices; all lookups need a complete index. Not thread-safe while it is built;
+    read-only afterwards.
     """
 
     def __init__(self, text: str) -> None:
@@ -73,31 +73,31 @@ class Index:
         self.starts = array("i")
         self.ends = array("i")
         self.complete = False
-        # Numbers of words that also occur in lower case.
+        # Word numbers, which are indices of `where`. Here, of those that also occur in lower case.
         self.lower: set[int] = set()
-        # Numbers of the words by their writing without accents.
+        # Word numbers by spelling without accents.
         self.without_accents: dict[str, int] = {}
-        # Whether the head of a table or a note says that figures are in thousands or millions.
+        # Whether a table's header or a note says that figures are in thousands or millions.
         self.names_scale = False
-        # First letters of the words in their case, and the numbers of these words in the text: of all words,
-        # and without short ones in lower case. Texts once the index is complete.
+        # First letters of words, case kept, with the positions of these words in `sequence`: for all words,
+        # and for all but short ones in lower case.
         self.initials: list[tuple[str, Sequence[int]]] = []
-        # The text in lower case, as long as it is, and its letters and digits.
+        # The text in lower case, of the same length, and only its letters and digits.
         self.folded = self.squeezed = ""
         # Whether times of day are written without a colon: 0725.
         self.has_clock = False
         self._letters: list[str] = []
         self._longer_letters: list[str] = []
-        # Numbers with a fraction of one or two digits, by its mark.
+        # Count of numbers with one or two decimals, by decimal mark.
         self._fractions = {",": 0, ".": 0}
         self._longer = array("i")
         self._folded: list[str] = []
         self._squeezed: list[str] = []
-        # By value, by (unit, is negative): where such a quantity begins and ends, ascending.
+        # By value, then by (unit, is negative): starts and ends of such quantities, ascending.
         self.values: dict[str, dict[tuple[str, bool], tuple[array[int], array[int]]]] = {}
-        # By month (2 digits): year or nothing, begin and end of the dates of that month, ascending.
+        # By month (2 digits): year or "", start and end of each date in that month, ascending.
         self.months: dict[str, list[tuple[str, int, int]]] = {}
-        # Where quantities with a unit begin, ascending, their units, and the currencies among them.
+        # Starts of the quantities with a unit, ascending; their units; the currencies among these.
         self.united = array("i")
         self.units: list[str] = []
         self.currencies: set[str] = set()
@@ -191,7 +191,7 @@ class Index:
         self._read_to = end
 
     def _is_in_code(self, found: Quantity) -> bool:
-        """Whether a number is a part of a phone number or code: it is no count then, and has no unit."""
+        """Whether a number is part of a phone number or code, and so neither a count nor a measure."""
         begin = max(0, found.start - _CODE_CHARACTERS)
         return (
             _CODE_BEFORE.search(self.text, begin, found.start) is not None
@@ -200,7 +200,7 @@ class Index:
 
     @cached_property
     def language(self) -> str:
-        """The language that most words tell, a key of `TELLING`; empty without such words."""
+        """The most frequent language by the words of `TELLING`, a key of it; empty without such words."""
         return max(TELLING, key=self._telling) if any(map(self._telling, TELLING)) else ""
 
     def _telling(self, language: str) -> int:
@@ -208,7 +208,7 @@ class Index:
 
     @cached_property
     def marks(self) -> str:
-        """Marks of decimal fractions: those of the text's language, both if the text also has others."""
+        """Decimal marks: that of the text's language, or both if the text also uses the other one."""
         if not self.language or self._telling(self.language) < _LEAST_TELLING:
             return DECIMAL_MARKS.get(unspaced_language(self.text), ",.")
         mark = DECIMAL_MARKS[self.language]
@@ -226,7 +226,7 @@ class Index:
 
     @property
     def automaton(self) -> Automaton:
-        """Of the words' numbers. Raises RuntimeError while the index is not complete."""
+        """The automaton over the word numbers. Raises RuntimeError while the index is not complete."""
         if self._automaton is None or not self.complete:
             raise RuntimeError("The index is not complete. Call build() until it returns True.")
         return self._automaton
@@ -239,7 +239,7 @@ class Index:
     def places(self, sequence: Sequence[int], near: int = 0) -> list[int]:
         """First words of the occurrences of `sequence` (numbers of words), ascending.
 
-        At most 64 occurrences of its rarest word are looked at, those nearest to the word `near`.
+        At most 64 occurrences of its rarest word are checked, those nearest to the word `near`.
         """
         pattern = array("i", sequence)
         if not len(pattern) or -1 in pattern:

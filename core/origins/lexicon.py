@@ -1,4 +1,4 @@
-"""Words that say nothing about names, and words that turn a figure's sign."""
+"""Word lists: words that are not names, and words that give a figure a negative sign."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FUNCTION_WORDS = _listed(
     quels quelles qui que quoi où pourquoi comment selon ainsi donc el los las y o pero es son il lo gli e
     ma sono del della"""
 )
-# Words that sentences of answers begin with, beside function words and words in -ly.
+# First words of sentences in answers, other than function words and words in -ly.
 STARTERS = _listed(
     """according additionally also however therefore thus hence moreover furthermore meanwhile currently next
     finally first second third firstly lastly overall instead otherwise similarly likewise generally usually
@@ -57,18 +57,18 @@ TITLES = _listed(
     bürgermeisterin direktor direktorin präsident präsidentin vorsitzender vorsitzende doktor
     geschäftsführer geschäftsführerin directeur directrice maire président présidente maître docteur"""
 )
-# Behind which a single word is a name.
+# Titles after which a single word is a name.
 PERSONAL_TITLES = _listed(
     """mr mrs ms miss mx dr prof professor dame herr herrn frau mme mlle monsieur madame mademoiselle sr sra
     señor señora sergeant sgt captain capt constable inspector councillor cllr"""
 )
-# Words with a point that ends no sentence.
+# Abbreviations, whose point does not end a sentence.
 ABBREVIATED = TITLES | _listed(
     "nr no vs ca approx inc ltd co corp str art abs ziff s p z.b d.h u.a e.g i.e etc incl excl est"
     " inkl exkl zzgl abzgl bzw ggf evtl usw tel bspw sog env resp éd руб коп тыс млн ул стр им тел"
 )
 CONNECTORS = _listed("of the for von van der den de la le du des di da del e y zu zum zur &")
-# Capitalised in English and elsewhere, and no figure or name that an answer could invent.
+# Capitalised, but not a name that an answer could invent.
 COMMON = _listed(
     """i i'm i've i'd i'll ok okay yes no faq pdf tl dr tldr q&a n/a na url html json csv xml note notes
     section sections article articles chapter page pages table figure appendix annex part step steps clause
@@ -79,7 +79,7 @@ COMMON = _listed(
     exemple réponse am pm nr abs ziff art etc eg ie vs id utc gmt cet cest mez mesz bst vat tva ttc ht
     mwst ust"""
 )
-# Of several words, and dates in their languages.
+# Names of holidays in several words, which are dates.
 HOLIDAYS = frozenset(
     ("new year", "new year day", "christmas eve", "christmas day", "boxing day", "good friday")
 )
@@ -121,14 +121,14 @@ FALLING = re.compile(
     r"|perte\w*|rédui\w*|inférieur\w*|sous)(?![^\W_])|減|低下|下回|下が|下降|减少|亏损",
     re.I,
 )
-# Telling words of a language.
+# Frequent words that reveal a text's language.
 TELLING = {
     "en": _listed("the of and to is are was were that this with for by from which has have not it at be"),
     "de": _listed("der die das und ist sind nicht mit von für auf ein eine den dem des zu wird im am bei"),
     "ru": _listed("и в на не с по для от из что как к за при до или это если"),
     "fr": _listed("le la les des est sont et une dans pour par sur que qui du au aux pas avec il"),
 }
-# Marks of decimal fractions; the other one separates thousands.
+# Decimal marks; the other mark separates thousands.
 DECIMAL_MARKS = {"en": ".", "de": ",", "fr": ",", "ru": ",", "ja": "."}
 _DAYS = (
     "monday montag lundi 月曜", "tuesday dienstag mardi 火曜", "wednesday mittwoch mercredi 水曜",
@@ -136,7 +136,7 @@ _DAYS = (
     "friday freitag vendredi 金曜", "saturday samstag sonnabend samedi 土曜",
     "sunday sonntag dimanche 日曜",
 )  # fmt: skip
-# Names of places in other languages.
+# Names of the same place in several languages.
 _PLACES = (
     "munich münchen", "cologne köln", "vienna wien vienne", "nuremberg nürnberg", "geneva genf genève",
     "zurich zürich", "bern berne", "basel bâle", "brussels brüssel bruxelles", "rome rom roma",
@@ -156,7 +156,7 @@ _PLACES = (
 )  # fmt: skip
 # The other names of a place, or of a day of the week.
 ALSO_CALLED = {name: names.split() for names in (*_DAYS, *_PLACES) for name in names.split()}
-# Nouns of an answer's own counting: "three reasons".
+# Nouns with which an answer counts its own items: "three reasons".
 COUNTED = _listed(
     """reason reasons point points step steps way ways thing things part parts section sections option options
     type types kind kinds example examples question questions category categories aspect aspects factor

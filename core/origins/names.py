@@ -1,4 +1,4 @@
-"""Names in a part of an answer: capitalised words that are no ordinary words.
+"""Finds names in a part of an answer: capitalised words that are not ordinary words.
 
 Latin, Greek and Cyrillic scripts. A word at the beginning of a sentence is capitalised anyway, and so are
 labels: headings, cells, bold text at the beginning of a line. German capitalises its nouns, so that only two
@@ -62,7 +62,7 @@ class Name(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A word of letters. `first`: a sentence begins with it. `ordinary`: it is in no name."""
+    """A word of letters. `first`: a sentence begins with it. `ordinary`: it cannot be part of a name."""
 
     text: str
     start: int
@@ -72,7 +72,7 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """The words of a text that grows: only those at its end are read again."""
+    """The words of a growing text: only those at its end are read again."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -123,14 +123,14 @@ def names(
 
 
 def _is_abbreviated(text: str, word: Token) -> bool:
-    """Whether a point behind `word` ends no sentence; the M of 5M is a unit."""
+    """Whether a point after `word` does not end a sentence. Not after the M of 5M, which is a unit."""
     if text[word.start - 1 : word.start].isdigit():
         return False
     return (len(word.text) == 1 and word.text.isupper()) or word.text.lower() in ABBREVIATED
 
 
 def _label_end(text: str) -> int:
-    """Where the bold text, or the text before a colon, ends with which a line begins; 0 without one."""
+    """End of the label that begins a line, which is bold or ends with a colon; 0 without one."""
     begin = re.match(r"[\s>*_+•\d.)-]*", text)
     start = begin.end() if begin else 0
     bold = "**" in text[:start] or "__" in text[:start]
@@ -153,7 +153,7 @@ def _name(
 ) -> Iterator[Name]:
     while run and run[-1].text in CONNECTORS:
         run = run[:-1]
-    # A name of one word, too: "Frau Amrein".
+    # With a title even one word is a name: "Frau Amrein".
     is_titled = any(each.text.rstrip(".").lower() in PERSONAL_TITLES for each in run[:-1])
     while run and _is_dropped(run[0], run, language, is_ordinary):
         run = run[1:]
@@ -201,7 +201,7 @@ def _joint(run: list[Token], named: list[Token], language: str) -> int:
 
 
 def _is_phrase(run: list[Token]) -> bool:
-    """Whether German nouns in a row are no name: "Prüfung der Positionen"."""
+    """Whether German nouns in a row are a phrase, not a name: "Prüfung der Positionen"."""
     return len(run) == 3 and run[1].text in ("der", "des")
 
 
@@ -210,7 +210,7 @@ def _has_inner_capital(text: str) -> bool:
 
 
 def _is_dropped(token: Token, run: list[Token], language: str, is_ordinary: Callable[[str], bool]) -> bool:
-    """Whether the first word of a run is no part of a name."""
+    """Whether the first word of a run does not belong to the name."""
     key = token.text.lower()
     if key in COMMON:
         return True

@@ -1,7 +1,7 @@
 """Values of numerals: digits with marks, number words of English, German and French, kanji.
 
-A value is a decimal number as text in one form: no plus sign, no zeros that mean nothing. A numeral can have
-several: "1.200" is 1200 or 1.2.
+A value is a decimal number as text in one form: no plus sign, no redundant zeros. A numeral can have
+several values: "1.200" is 1200 or 1.2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def plain_digits(text: str) -> str:
 
 
 def written(value: Decimal) -> str:
-    """The value as text."""
+    """The value in its one form as text."""
     text = format(value, "f")
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
@@ -94,12 +94,12 @@ _LARGE = {
 }  # fmt: skip
 NUMBER_WORDS = frozenset((*_SMALL, *_LARGE))
 ORDINAL_WORDS = frozenset(_ORDINALS)
-# Of words that are also pronouns and articles.
+# Number words that are also pronouns or articles.
 ONES = frozenset(("one", "un", "une", "ein", "eins", "eine", "einen", "einem", "einer", "eines"))
 
 
 def of_words(text: str) -> str | None:
-    """Value of English or French number words; None if they are none."""
+    """Value of English or French number words; None for other text."""
     names = [name for name in re.split(r"[\s-]+", text.lower()) if name not in ("and", "et", "")]
     if len(names) == 1 and names[0] in _ORDINALS:
         return str(_ORDINALS[names[0]])
@@ -141,7 +141,7 @@ _GERMAN_TENS = {
 }  # fmt: skip
 _GERMAN_PARTS = {**_GERMAN, **_GERMAN_TENS, "hundert": 100, "tausend": 1000, "und": -1}
 _GERMAN_PART = re.compile("|".join(sorted(_GERMAN_PARTS, key=len, reverse=True)))
-# What may follow the number in a word: vierzehntägig, dreifach, fünfte.
+# Endings that may follow the number in a word: vierzehntägig, dreifach, fünfte.
 _GERMAN_END = re.compile(
     r"(?:|(?:s?te|te)[nmrs]?|er|mal|mals|fach\w*|(?:wö|tä|stü|jä|mi|mo|se|te|sei|kö|zei|stu|stel|gli|spu|tei)\w+"
     r"|(?:jahr|tag|woche|monat|stunde|minute)\w*)"
@@ -150,7 +150,7 @@ _GERMAN_END = re.compile(
 
 @lru_cache(maxsize=1 << 12)
 def of_german(word: str) -> str | None:
-    """Value of a German number word, also at the beginning of a longer word; None if it is none."""
+    """Value of a German number word, also at the beginning of a longer word; None for other words."""
     text = word.lower()
     if text.endswith("einhalb") and (whole := of_german(text.removesuffix("einhalb"))):
         return f"{whole}.5"
@@ -191,7 +191,7 @@ KANJI = "〇零一二两三四五六七八九十百千万萬億亿兆"
 
 
 def of_kanji(text: str) -> str | None:
-    """Value of kanji, with digits or without: 二〇二六, 三千五百, 2億5000万; None if it is none."""
+    """Value of kanji, with digits or without: 二〇二六, 三千五百, 2億5000万; None for other text."""
     text = plain_digits(text).replace(",", "")
     total, current, number = Decimal(0), Decimal(0), ""
     for each in text:

@@ -1,4 +1,4 @@
-"""Parts of an answer: its lines, with what Markdown makes of each, its quotations and cells."""
+"""Parts of an answer: its lines with their Markdown kinds (heading, item, row, code), quotations, cells."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from core.origins.runs import UnitKind
 
 PartKind = Literal["text", "heading", "item", "row", "code", "rule"]
 
-# A longer line is several parts, so that a growing one is not read again and again; but for the last one
-# none is shorter than half of it.
+# A longer line is split, so that a growing line is not read again from its start. All parts but the last
+# have at least half of this length.
 _LONGEST = 800
 LEAST = _LONGEST // 2
 _SENTENCE_ENDS = (". ", "? ", "! ", "。", " ")
@@ -42,7 +42,7 @@ class Part(Struct, frozen=True):
 
     @property
     def fixed_most(self) -> int:
-        """How many characters more text leaves in this part, with the same units."""
+        """Characters from the part's start that stay the same, with their units, if text is appended."""
         if self.kind in ("code", "rule"):
             return 0
         mark = _QUOTATION_MARK.search(self.text)
@@ -66,13 +66,13 @@ class Part(Struct, frozen=True):
 
 
 def quotations(text: str) -> Iterator[tuple[int, int]]:
-    """Character ranges of what is in quotation marks, without the marks."""
+    """Character ranges of the text in quotation marks, without the marks."""
     for match in _QUOTATION.finditer(text):
         yield match.span(match.lastindex or 0)
 
 
 class Splitter:
-    """Splits a growing text. Parts depend on what is before them only."""
+    """Splits a growing text. A part depends only on the text up to its end."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -106,7 +106,7 @@ class Splitter:
 
     @staticmethod
     def _end(text: str, at: int) -> int:
-        """Where the part that begins at `at` ends; 0 if it is not complete."""
+        """End of the part that begins at `at`; 0 if it is not complete."""
         most = at + _LONGEST
         end = text.find("\n", at, most) + 1
         while end and _HYPHENATED.search(text, max(at, end - 4), end):

@@ -1,7 +1,7 @@
 """Quantities in a text: numbers with signs, scales and units, dates, and times of day.
 
 The same patterns read answers and sources. A source's quantity has every value that it may mean, an answer's
-those that it says: "5 million" of an answer is 5000000, of a source also 5.
+only the literal ones: "5 million" of an answer is 5000000, of a source also 5.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NUMBER = (
 )
 _CARDINALS = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _ORDINALS = "|".join(sorted(ORDINAL_WORDS, key=len, reverse=True))
-# After the first word of a number.
+# Further words of a number, after its first one.
 _MORE = re.compile(
     rf"(?:[ \u00a0-]|[ ]and[ ]|-et-|[ ]et[ ])(?:{_CARDINALS})(?![^\W_])|-(?:{_ORDINALS})(?![^\W_])"
     r"|[ ]and[ ]a[ ]half\b|[ ]et[ ]demi\b",
@@ -105,7 +105,7 @@ def _beginnings() -> str:
 
 _QUANTITY = re.compile(
     rf"""
-    # Most characters are letters inside a word, and are rejected at once.
+    # Most characters are letters inside a word: reject them at once.
     (?:(?<![^\W_])|(?=[\d€$£¥￥{KANJI}元令平昭午上下{_VULGAR}]))(?:
     (?P<vulgar>[{_VULGAR}]|(?<![\d/.,-]){_SLASHED}(?={BEHIND}))
   | (?=[\d{KANJI}元令平昭午上下])(?:{_JAPANESE})
@@ -117,7 +117,7 @@ _QUANTITY = re.compile(
     """,
     re.X | re.I,
 )
-# What a concentration or density is for.
+# The volumes and masses that a concentration or density refers to.
 _PER = re.compile(r"/(d?[lL]|ml|kg|g|m²|m³|m2|m3)(?![^\W_])")
 _GOES_ON = re.compile(r" [a-zäöü]")
 # A sign, not a range or a list.
@@ -129,11 +129,11 @@ COUNTERS = re.compile("[台個枚冊匹件室軒社箱足杯校名票]")
 class Quantity(Struct, frozen=True):
     """Characters `start` to `end` (end-exclusive) of a text.
 
-    - `values`: what it says. Numbers as `numerals` writes them; dates `2026-11-28`, `--11-28`, `2026-11`,
+    - `values`: possible values. Numbers as `numerals` writes them; dates `2026-11-28`, `--11-28`, `2026-11`,
       `--11`; times `t09:30`.
-    - `parts`: further values that its words or digits have, as the year of a date.
-    - `is_count`: it counts things that are no unit, as in "three lifts"; only quantities of answers tell.
-    - `per`: what a measure is for, as the l of mg/l; empty without it.
+    - `parts`: values of its components, as the year of a date.
+    - `is_count`: it counts things other than units, as in "three lifts"; set only for answers.
+    - `per`: the denominator of a measure's unit, as the l of mg/l; empty without one.
     - `unit`: canonical, empty without one. `is_negative`: it has a minus sign. `is_word`: it is written in
       letters.
     """
@@ -153,7 +153,7 @@ class Quantity(Struct, frozen=True):
 def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str = ",.") -> Iterator[Quantity]:
     """The quantities in the characters `start` to `end` of `text`, in order.
 
-    `marks`: those that begin a decimal fraction; several if unknown.
+    `marks`: the possible decimal marks; several if unknown.
     """
     at, last = start, len(text) if end is None else end
     while (match := _QUANTITY.search(text, at, last)) is not None:
@@ -164,12 +164,12 @@ def quantities(text: str, start: int = 0, end: int | None = None, *, marks: str 
             yield found
 
 
-# Characters behind a quantity that can change it, such as those of a unit.
+# Characters after a quantity that can change it, such as those of a unit.
 _REACH = 64
 
 
 class Quantities:
-    """The quantities of a text that grows: only those near its end are found again."""
+    """The quantities of a growing text: only those near its end are found again."""
 
     def __init__(self) -> None:
         self._text, self._marks = "", ""
@@ -193,7 +193,7 @@ class Quantities:
                     self._kept.append(each)
             elif changeable < 0:
                 changeable = match.start()
-        # One may begin with the two words before.
+        # A quantity may begin with the two words before.
         end = text.rfind(" ", 0, len(text.rstrip()) if changeable < 0 else changeable)
         self._at = max(self._at, text.rfind(" ", 0, max(end, 0)) + 1)
         return found
@@ -303,7 +303,7 @@ def _of_kanji(text: str | None) -> str:
 
 
 def _with_unit(match: re.Match[str], end: int) -> tuple[int, str]:
-    """Where a number that ends at `end` ends with its unit, and that unit; empty without one."""
+    """End of the number's unit if one follows at `end`, else `end`; and the unit, empty without one."""
     behind = _UNIT.match(match.string, end, match.endpos)
     unit = unit_of(behind.group()) if behind else ""
     return (behind.end(), unit) if behind and unit else (end, "")
@@ -378,7 +378,7 @@ def _date(match: re.Match[str], choices: list[tuple[str, str, str]]) -> Quantity
         parts |= {date_value("", month, day), date_value(year, month, ""), date_value("", month, "")} - {""}
         if month and match.lastgroup not in ("month", "month2", "month3"):
             parts.add(str(int(month)))
-    if not values:  # no date: it stands where it is written so
+    if not values:  # not a valid date: it is found only where it is written alike
         return Quantity(match.start(), match.end(), "number", (" ".join(match.group().lower().split()),))
     end = match.end() - (match.string[match.end() - 1] == ".")
     return Quantity(match.start(), end, "date", tuple(values), tuple(sorted(parts)))

@@ -15,7 +15,7 @@ from core.origins.numerals import plain_digits
 from core.origins.quantities import Quantity
 
 SIGN = "§"
-# Unit of a number behind a word that references and ordinary numbers have.
+# Unit of a number after a word that precedes both references and ordinary numbers.
 NUMBERED = "№"
 _STRICT = (
     r"§{1,2}|(?:art(?:icles?|ikeln?|s?\.)|sect(?:ions?|\.)|sec\.|clauses?|para(?:graphs?|s?\.)|chap(?:ters?|\.)"
@@ -57,7 +57,7 @@ def as_reference(text: str, found: Quantity) -> Quantity:
     if number is None or text[number.end() : found.end].strip():
         return found
     literal = plain_digits(number.group())
-    # Articles with high numbers are mostly goods.
+    # "Article" with a high number is mostly an article of goods.
     is_goods = before["strict"] not in ("§", "§§", None) and literal.isdigit() and int(literal) > _MOST_PARTS
     if before["strict"] and not is_goods:
         return Quantity(found.start, number.end(), "number", (SIGN + literal,))

@@ -1,13 +1,13 @@
 """Runs: the longest matches of an answer in its sources, word by word.
 
-A match is longest if it can be continued neither before nor behind; one of another source that contains it
-replaces it. Of two that overlap, the longer keeps the words that both have; of equal ones the earlier.
-A run counts if one of its words is rare in the sources, and
+A match is longest if it can be extended in neither direction; one in another source that contains it
+replaces it. If two overlap, the longer keeps the shared words; if they are equal, the earlier.
+A match is a run if one of its words is rare in the sources, and
 
 - it has five words, or ten characters of an unspaced script, or
 - it contains a quotation, or a cell of a table that is a cell of the source, too, or a line of code.
 
-Of code, a run has only whole lines. Time is linear in the words of the answer, for each source.
+In code, a run has only whole lines. Time is linear in the words of the answer, for each source.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Unit(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What `Matcher.restore` needs."""
+    """State for `Matcher.restore`."""
 
     words: int
     states: tuple[tuple[int, int], ...]
@@ -71,9 +71,9 @@ class Matcher:
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.ids: list[list[int]] = [[] for _ in indexes]
-        # The matches that count so far, in order. The last one may still be cut or replaced.
+        # The matches that are runs, in order. The last one may still be cut or replaced.
         self.matches: list[Match] = []
-        self._halves = [0]  # of all words before
+        self._halves = [0]  # lengths in half words, summed up to each word
         self._rares = [0]
         self._states = [(0, 0)] * len(indexes)
         self._is_code = False
@@ -94,7 +94,7 @@ class Matcher:
         )
 
     def restore(self, saved: Saved) -> None:
-        """Forget everything after `saved`."""
+        """Return to the state `saved`."""
         for each in (self.starts, self.ends, *self.ids):
             del each[saved.words :]
         del self._halves[saved.words + 1 :], self._rares[saved.words + 1 :]
@@ -105,7 +105,7 @@ class Matcher:
 
     @property
     def settled(self) -> int:
-        """How many of the matches no further word can cut or replace: those before the open match."""
+        """Number of matches that further words cannot cut or replace: those before the open match."""
         open_first = len(self.starts) - max((length for _, length in self._states), default=0)
         count = len(self.matches)
         while count and self.matches[count - 1].last >= open_first:
@@ -124,7 +124,7 @@ class Matcher:
         """Add the words of a part, which begins at character `offset` of the answer, except for its first
         `known` ones, which were added before.
 
-        `units`: character ranges of the part, in order. A match does not lead into code or out of it.
+        `units`: character ranges of the part, in order. A match does not cross the border of code.
         """
         if code != self._is_code:
             self.interrupt()

@@ -1,4 +1,4 @@
-"""Where a fact stands in one source."""
+"""Finds a fact in one source."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from core.origins.words import without_accents, words
 
 Read = Sequence[tuple[int, int]] | None
 
-# Of numbers without a unit in a source, the last to be looked at.
+# Units of numbers in a source that are tried last.
 _ORDER = {LIST_MARKER: 2, PART: 3}
-# Characters of a list of months.
+# Length of a list of months.
 _LISTED = 160
 _SHARED_DAY = re.compile(
     r"(?<![\d.,])(?:(\d{1,2})(?:st|nd|rd|th|er|\.)?|(fifteenth)|first|ersten|premier)(?: (?:day|jour|tag))?"
@@ -31,7 +31,7 @@ _SHARED_DAY = re.compile(
     r"(?:(?:and|und|et|or|oder|ou|&)[ \n])?(?:d['’]|de )?){0,11}\Z",
     re.I,
 )
-# Units of the parts of a length of time behind its hours.
+# Units of a duration after its hours.
 _LENGTHS = ("m|min\\w*|分", "s|sec\\w*|sek\\w*|秒")
 _DECIMAL = re.compile(r"\d[.,]\d{1,2}(?!\d)")
 _DAY = re.compile(r"(?:st|nd|rd|th)(?![^\W_])")
@@ -39,9 +39,9 @@ _YEAR = re.compile(r"[.,]? (\d{4})(?!\d)")
 _NAMES: dict[str, list[str]] = {}
 for _name, _number in MONTHS.items():
     _NAMES.setdefault(f"{_number:02}", []).append(_name)
-# Units of numbers that count.
+# Units under which an index has numbers that may count something.
 _OF_COUNTS = ("", "people")
-# Places of one value and unit of a source.
+# Most places that are checked for one value and unit of a source.
 _MOST_SPOTS = 64
 _UNIT_CHARACTERS = 32
 _RANGE = re.compile(
@@ -53,11 +53,11 @@ _FRENCH_HOUR = re.compile(r"\d{1,2}[ \u00a0\u202f]?h")
 _ELLIPSIS = re.compile(r"\.\.\.|…|\[[^\[\]]{0,40}\]")
 # Letters and digits of a phone number or account, which may be in groups.
 _LONG_NUMBER = 7
-# Words from one part of a name to the next in a source.
+# Most words between two parts of a name in a source.
 _NEAR_WORDS = 3
 _MOST_PAIRS = 1000
 _MOST_INITIALS = 8
-# Letters of a Russian word that its case can change.
+# Most letters at the end of a Russian word that its case can change.
 _ENDING = 2
 _ENDINGS = ("s", "es", "n", "en", "r", "e")
 
@@ -67,7 +67,7 @@ _BODY = re.compile(r"^[A-Z]{2,5}[ /-](?=[A-Z]{2,5}[ /-])")
 
 
 class Standing(NamedTuple):
-    """Characters of the source's text, None if the fact is not in it, and whether they were read."""
+    """The fact's character range in the source, None if it has none, and whether the model read it."""
 
     span: tuple[int, int] | None
     was_read: bool
@@ -77,7 +77,7 @@ NOWHERE = Standing(None, False)
 
 
 def first_read(starts: Sequence[int], ends: Sequence[int], read: Read) -> Standing:
-    """Of places in ascending order the first one that was read, or else the first one."""
+    """The first of the ascending places that was read; the first of all if none was."""
     if not starts:
         return NOWHERE
     for first, last in () if read is None else read:
@@ -91,7 +91,7 @@ def first_read(starts: Sequence[int], ends: Sequence[int], read: Read) -> Standi
 
 
 def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
-    """A quantity of the same value and sign, with the same unit or one that the source may leave out."""
+    """Find a quantity of the same value and sign, with the same unit or where that may be implied."""
     best = NOWHERE
     for value in what.values:
         kept = index.values.get(value, {})
@@ -151,7 +151,7 @@ def of_quantity(what: Quantity, index: Index, read: Read) -> Standing:
 
 
 def _of_digits(what: Quantity, index: Index, read: Read) -> Standing:
-    """A long number that the source writes in groups, as that of a phone."""
+    """Find a long number that the source writes in groups, such as a phone number."""
     digits = what.values[0]
     return _of_groups(digits, index, read) if digits.isdigit() and len(digits) >= 6 else NOWHERE
 
@@ -164,8 +164,8 @@ def _of_groups(letters: str, index: Index, read: Read) -> Standing:
 
 
 def _of_date(what: Quantity, index: Index, read: Read) -> Standing:
-    """A date that the source writes without its year, while the year stands elsewhere in it, or a day near
-    another day of the month: "from 3 to 17 November".
+    """Find a date that the source writes without its year, if the year is elsewhere in it, or without its
+    month, next to another day of that month: "from 3 to 17 November".
     """
     for value in what.values:
         year, _, rest = value.partition("-")
@@ -203,7 +203,7 @@ def _is_near_month(index: Index, start: int, end: int, year: str, month: str) ->
 
 
 def _of_shared_day(what: Quantity, index: Index) -> tuple[int, int] | None:
-    """A month of a list that begins with the day: "on the first day of May, July and October"."""
+    """Find a month in a list that begins with the day: "on the first day of May, July and October"."""
     for value in what.values:
         year, month, day = (*value.replace("--", "-", 1).split("-"), "", "")[:3]
         if year and year not in index.values:
@@ -221,8 +221,8 @@ def _of_shared_day(what: Quantity, index: Index) -> tuple[int, int] | None:
 
 
 def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
-    """An hour of a range: 10:00 in "10–18.30 Uhr", 18:00 in "10 to 18"; 13:00 in "13 h"; 18:25 in "1825" if
-    the source also writes 0725; 2:17:42 in "2 h 17 min 42 s".
+    """Find a time in another form: 10:00 in "10–18.30 Uhr", 18:00 in "10 to 18"; 13:00 in "13 h"; 18:25 in
+    "1825" if the source also writes 0725; 2:17:42 in "2 h 17 min 42 s".
     """
     hour, *rest = (int(each) for each in what.values[0][1:].split(":"))
     length = re.compile(
@@ -254,7 +254,7 @@ def _of_hour(what: Quantity, index: Index, read: Read) -> Standing:
 
 
 def of_words(keys: Sequence[str], index: Index, read: Read) -> Standing:
-    """The words in a row."""
+    """Find the words in a row."""
     if not keys:
         return NOWHERE
     begins = index.places([index.ids.get(key, -1) for key in keys])
@@ -263,7 +263,7 @@ def of_words(keys: Sequence[str], index: Index, read: Read) -> Standing:
 
 
 def of_identifier(text: str, index: Index, read: Read) -> Standing:
-    """An identifier, also written with other marks or without; an address that is a link's target."""
+    """Find an identifier, also with other marks or none; an address also as a link's target."""
     keys = [word.key for word in words(text)]
     split = [part for key in keys for part in re.findall(r"\d+|\D+", key)]
     for wanted in (keys, ["".join(keys)], split):
@@ -285,7 +285,7 @@ def of_identifier(text: str, index: Index, read: Read) -> Standing:
 
 
 def _of_path(text: str, index: Index, read: Read) -> Standing:
-    """An address of which the source has the base and the path apart."""
+    """Find an address whose base and path are in different places of the source."""
     cut = text.rfind("/")
     while (match := _ADDRESS.match(text)) is not None and cut > match.end():
         base, path = index.folded.find(text[:cut].lower()), index.folded.find(text[cut:].lower())
@@ -296,7 +296,7 @@ def _of_path(text: str, index: Index, read: Read) -> Standing:
 
 
 def _other_forms(text: str, letters: str) -> list[str]:
-    """A phone number without or with the code of its country: 030 555 1234 is +49 30 555 1234."""
+    """A phone number without or with its country code: 030 555 1234 is +49 30 555 1234."""
     if len(letters) < _LONG_NUMBER or not letters.isdigit() or letters[1] == "0":
         return []
     if letters[0] == "0":
@@ -305,7 +305,7 @@ def _other_forms(text: str, letters: str) -> list[str]:
 
 
 def of_quotation(text: str, index: Index, read: Read) -> Standing:
-    """All parts of a quotation with ellipses; the first one's place."""
+    """Find all parts of a quotation with ellipses. Returns the place of the first."""
     parts = [[word.key for word in words(part)] for part in _ELLIPSIS.split(text)]
     found = [of_words(keys, index, read) for keys in parts if keys]
     if not found or any(each.span is None for each in found):
@@ -314,7 +314,7 @@ def of_quotation(text: str, index: Index, read: Read) -> Standing:
 
 
 def of_name(name: Name, index: Index, read: Read, language: str) -> Standing:
-    """A name whose words stand near each other, without titles and initials."""
+    """Find a name: all its words, except titles and initials, near each other."""
     spots: list[Sequence[int]] = []
     for token in name.tokens:
         for word in words(token):
@@ -367,7 +367,7 @@ def _forms(key: str, language: str) -> Iterable[str]:
 
 
 def _of_abbreviation(name: Name, index: Index, read: Read) -> Standing:
-    """Where the words begin with the letters of an abbreviation."""
+    """Find words whose first letters are those of an abbreviation."""
     letters = "".join(name.tokens).replace(".", "").replace("&", "")
     if not (len(name.tokens) == 1 and letters.isupper() and 2 <= len(letters) <= _MOST_INITIALS):
         return NOWHERE

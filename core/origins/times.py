@@ -22,7 +22,7 @@ _MONTHS = (
 )
 MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _MONTH_NAMES = "|".join(sorted(MONTHS.keys() - {"may", "march"}, key=len, reverse=True))
-# Pattern of a month's name, regardless of case: "may" and "march" are verbs. A point is of an abbreviation.
+# Pattern of a month's name, regardless of case: "may" and "march" are verbs. The point ends an abbreviation.
 MONTH = rf"(?:{_MONTH_NAMES}|(?-i:May|MAY|March|MARCH))(?![^\W_])(?:(?<![^\W_]{{5}})\.)?"
 _CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)|(0\d)([0-5]\d)")
 _HOURS_EN = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -41,8 +41,8 @@ _NIGHT = ("midnight", "minuit", "mitternacht")
 
 
 def worded(names: dict[str, str | None]) -> tuple[int, int] | None:
-    """Hour and minute of a match of `WORDED` by its groups; None if no time is in words. An hour may also be
-    that of the afternoon.
+    """Hour and minute of a match of `WORDED` by its groups; None if no time is in words. The hour may
+    also mean the afternoon.
     """
     if noon := names["noon"]:
         return (0 if noon.lower() in _NIGHT else 12), 0

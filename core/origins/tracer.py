@@ -1,4 +1,4 @@
-"""Origins of an answer that grows: each part of it is traced once, the open part again with each look."""
+"""Origins of a growing answer: each complete part is traced once, the open part at each call of `origins`."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Tracer:
         self._read = [None] * len(sources) if read is None else list(read)
         self._splitter = Splitter()
         self._matcher = Matcher(indexes)
-        # Of the open part, the words that no more text changes, which the matcher has, and where they end.
+        # The open part's words that further text cannot change, which the matcher has, and their end.
         self._words: list[Word] = []
         self._words_end = 0
         self._finder = FactFinder(indexes, question, earlier, self._read)
         self._facts: list[Fact] = []
-        self._runs: list[Run] = []  # of the settled matches
+        self._runs: list[Run] = []  # of the matches that are final
         self._open: dict[Match, Run] = {}
 
     def extend(self, text: str, *, left_out: bool = False) -> None:
-        """Add the next characters of the answer. `left_out`: they have no origins, as a typed edit."""
+        """Add the next characters of the answer. `left_out`: they have no origins, as the user typed them."""
         if not self._indexes:
             return
         if left_out:
@@ -55,7 +55,7 @@ class Tracer:
             self._facts += self._traced(part)
 
     def _close(self) -> None:
-        """Complete the open part: what follows does not continue it."""
+        """Complete the open part: later text does not continue it."""
         for part in self._splitter.close():
             self._facts += self._traced(part)
         self._matcher.interrupt()
@@ -76,7 +76,7 @@ class Tracer:
         self._matcher.add(known, part.start, part.units, code=code, known=len(self._words))
 
     def _advance(self, part: Part) -> None:
-        """Match the words of the open part that no more text changes."""
+        """Match the words of the open part that further text cannot change."""
         end = fixed_end(part.text, self._words_end, part.fixed_most)
         if end > self._words_end:
             known = [*self._words, *words(part.text, self._words_end, end)]
@@ -86,7 +86,7 @@ class Tracer:
 
     @property
     def origins(self) -> Origins:
-        """Origins of the text so far, equal to those of a text that ends here."""
+        """Origins of the text added up to now, equal to those of a complete answer with this text."""
         if not self._indexes:
             return Origins()
         part = self._splitter.open()

@@ -46,7 +46,7 @@ class Run(Struct, frozen=True):
 class Fact(Struct, frozen=True):
     """A figure or name: characters `start` to `end` (end-exclusive) of the answer.
 
-    `state` says where it stands:
+    `state` says where it comes from:
 
     - `document`: in a source, at `place`, in a part that was read; neither converted nor rounded. A
       reference ("§ 9") only where the source has its number as a reference, or as that of a heading or list
@@ -54,7 +54,7 @@ class Fact(Struct, frozen=True):
     - `skipped`: in a source, at `place`, but only in parts that were not read.
     - `question`: in the user's messages. `computed`: it follows from figures of the same sentence that the
       answer names, also by a share in words (half of £38), or repeats such a result. At least one of these
-      figures stands somewhere; another may be wrong, and is then marked itself.
+      figures has a source; another may be wrong, and is then marked itself.
     - `nowhere`: in none of these. The only state that is marked in an answer.
 
     `key` is equal for equal facts of several answers.

@@ -135,17 +135,17 @@ _CANONICAL = {
 _NAMED: dict[str, list[str]] = {}
 for _name, _unit in _CANONICAL.items():
     _NAMED.setdefault(_unit, []).append(_name)
-# Of one letter, or also an ordinary word: a unit only if it is glued or after one space, and written so.
+# One letter, or an ordinary word: a unit only if it follows directly or after one space, in this case.
 _EXACT = {"an", "in", "a", "d", "t", "s", "v", "w", "m", "h", "g", "l", "foot", "second", "ms", "nm", "bar",
           "min", "mi", "mw", "n", "pa", "j", "va", "ha", "mj", "mol", "ie", "iu", "wh", "ah", "bit", "kn",
           "kt", "seconde", "kilo", "pounds", "people", "p"}  # fmt: skip
-# Also ordinary words: a unit only if they are glued.
+# Also ordinary words: a unit only directly after the number.
 _ORDINARY = ("in", "an", "a")
 _LETTERS = sorted((name for name in _CANONICAL if name[0].isalpha()), key=len, reverse=True)
 _SIGNS = sorted((name for name in _CANONICAL if not name[0].isalpha()), key=len, reverse=True)
 _JAPANESE = [name for name in _LETTERS if ord(name[0]) > 0x3000]
 _LATIN = [name for name in _LETTERS if ord(name[0]) < 0x3000]
-# Characters of one word with Latin or Cyrillic letters and digits; Japanese writes no space behind it.
+# Characters of one word with Latin or Cyrillic letters and digits; Japanese writes no space after it.
 LATIN = "0-9A-Za-z_À-ɏЀ-ӿ"
 BEHIND = (
     rf"(?:[ \u00a0\u202f]{{0,2}}(?:{'|'.join(map(re.escape, _SIGNS))})|(?:{'|'.join(_JAPANESE)})"
@@ -155,7 +155,7 @@ BEFORE = r"(?:(?:US|A|C)?\$|€|£|¥|￥|(?:EUR|USD|GBP|CHF|JPY)(?=[ \u00a0\u20
 
 _LONG_NAME = 4  # letters
 CURRENCIES = frozenset(("eur", "usd", "gbp", "jpy", "chf", "cny", "rub", "pence", "cent"))
-# Names of powers of ten after a number, with the exponents they can stand for.
+# Names of powers of ten after a number, with their possible exponents.
 _SCALES = {
     "thousand": (3,), "tausend": (3,), "k": (3,), "mille": (3,), "tsd": (3,),
     "million": (6,), "millions": (6,), "millionen": (6,), "mio": (6,), "mn": (6,), "m": (6,),
@@ -166,7 +166,7 @@ _SCALES = {
 _NAMES = "|".join(sorted((name for name in _SCALES if len(name) > 1), key=len, reverse=True))
 SCALE = rf"(?:[ \u00a0\u202f-]?(?:{_NAMES})\b\.?|[ \u00a0]?(?-i:[kKMB])(?=[ ,.;:)€$£\n]|\Z))"
 
-# An answer's unit, and what it may be in a source that is more precise.
+# Units of answers, and the more precise units that a source may have instead.
 _PRECISE = {
     "gbp": ("pound", "pence"), "lb": ("pound",), "pound": ("gbp", "lb"), "eur": ("cent",), "usd": ("cent",),
     "pence": ("gbp",), "cent": ("eur", "usd"),
@@ -179,7 +179,7 @@ def precise(unit: str) -> tuple[str, ...]:
 
 
 def same_unit(one: str, other: str) -> bool:
-    """Whether a quantity with the unit `one` can be meant by one with `other`."""
+    """Whether a quantity with the unit `one` can mean the same as one with `other`."""
     return other in precise(one)
 
 
@@ -220,7 +220,7 @@ def exponents(text: str) -> tuple[int, ...]:
 
 
 def has_unit(text: str, unit: str, words: int) -> bool:
-    """Whether a name of the canonical `unit` follows in `text` after at most so many words."""
+    """Whether a name of the canonical `unit` follows in `text` after at most `words` words."""
     folded = text.lower()
     for name in _NAMED[unit]:
         if words and name in _ORDINARY:
@@ -230,7 +230,7 @@ def has_unit(text: str, unit: str, words: int) -> bool:
             end = at + len(name)
             if not name[0].isalpha() or ord(name[0]) > 0x3000:
                 return True
-            # Operating hours may be one word: Betriebsstunden.
+            # German writes "operating hours" as one word: Betriebsstunden.
             begins = len(name) >= _LONG_NAME or not folded[max(0, at - 1) : at].isalnum()
             if begins and not folded[end : end + 1].isalnum():
                 return True

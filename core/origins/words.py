@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-# A longer run of letters or digits is several words.
+# A longer sequence of letters or digits is split into words of this length.
 _LONGEST = 64
 
 # Scripts without spaces between words: Han and kana, Thai, Lao, Myanmar and Khmer.
@@ -71,13 +71,13 @@ def words(text: str, start: int = 0, end: int | None = None) -> Iterator[Word]:
             yield Word(match.group().translate(_SAME), match.start(), match.end())
 
 
-# What a tag, or a link's target in an unspaced script, can begin with.
+# Characters that can begin a tag, or a link's target in an unspaced script.
 _LONGEST_TAG = 14
 _LOOKED_BACK = 40
 
 
 def fixed_end(text: str, start: int, end: int) -> int:
-    """The last of the characters `start` to `end` behind which no more text changes the words before;
+    """The last position from `start` to `end` before which appended text cannot change the words;
     `start` without one.
     """
     for at in range(min(len(text) - 1, end), max(start, end - _LOOKED_BACK, len(text) - _LOOKED_BACK), -1):

@@ -1,6 +1,6 @@
-"""Forecasts of a prefill: how many tokens will be read, how long that takes, and how displays show it.
+"""Forecasts of a prefill: the number of tokens to read, the time it takes, and how displays show both.
 
-The window, the command line and the server show these words and figures and none of their own. Times rest on
+The window, the command line and the server all show these words and figures. Times are predicted from
 timed chunks (`ReadingPace`); without them they are None. `PrefillClock` corrects them while a prefill runs.
 Pure.
 """
@@ -15,7 +15,7 @@ from msgspec import Struct
 from core.events import Passage, PrefillProgress, ReadingPace
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
 
-# The share of the context that a text longer than it may fill; later turns need the remainder.
+# The share of the context that a longer text may fill; later turns need the remainder.
 _FILLS = 0.75
 
 
@@ -56,9 +56,9 @@ def forecast(
     max_tokens: int,
     pace: ReadingPace | None = None,
 ) -> ReadingForecast:
-    """What becomes of `new_tokens` after `cached_tokens` others; `context_tokens` 0: no limit is known.
+    """Forecast the prefill of `new_tokens` after `cached_tokens` others; `context_tokens` 0: no known limit.
 
-    Passages that are kept for their position are not counted, nor that a question may need the whole text.
+    Ignores passages that are kept for their position, and that a question may need the whole text.
     """
 
     def seconds(tokens: int) -> float | None:
@@ -90,9 +90,9 @@ def forecast(
 
 # Older steps count less: the memory is a third of the time that has passed, within these limits.
 _LEAST_MEMORY_S, _MOST_MEMORY_S = 3.0, 15.0
-# What a speed that was measured before, and a guess, weigh against steps.
+# Weights of a previously measured speed and of a guess, in seconds of steps.
 _MEASURED_S, _GUESSED_S = 0.3, 0.02
-# Without more chunks to tell: attention costs as much as everything else before a context of this length.
+# Assumed if too few chunks were timed: with this many tokens before, attention costs as much as all else.
 _ATTENTION_TOKENS = 4096
 
 
@@ -150,12 +150,12 @@ class _Part:
             self._predicted_s = max(1e-9, kept * self._predicted_s + predicted_s)
             self._tokens, self._tokens_s = kept * self._tokens + done, kept * self._tokens_s + seconds
             self._waited_s = 0.0
-        elif self._tokens_s:  # before the first step something else was done, as opening the encoder
+        elif self._tokens_s:  # time before the first step is other work, such as opening the encoder
             self._waited_s += seconds
         self.left_tokens, self.before_tokens = left_tokens, before_tokens
 
     def seconds(self, correction: float) -> float | None:
-        """Predicted for the remaining part; None if the speed is unknown."""
+        """Predicted seconds of the remaining part; None if the speed is unknown."""
         if not self.left_tokens:
             return 0.0
         if self.pace is None:
@@ -175,7 +175,7 @@ class PrefillClock:
         self._reading = _Part(pace)
         self._draft = _Part(None)
         self._active: _Part | None = None
-        self._correction = 1.0  # of the parts to come
+        self._correction = 1.0  # for the following parts
         self._moved_s = 0.0
         self._shown_s, self._shown = 0.0, PrefillForecast(None, 0.0, 0.0)
 
@@ -221,7 +221,7 @@ class PrefillClock:
         self._report(self._draft, left_tokens, before_tokens, now_s)
 
     def forecast(self, now_s: float) -> PrefillForecast:
-        """What to show now; the fraction takes in what displays counted on since the last call."""
+        """The forecast to show now. Its fraction is at least the one that displays extrapolated since."""
         left_s = self._left_s()
         shown, passed_s = self._shown, now_s - self._shown_s
         fraction = fraction_after(shown.fraction, self._shown_s, shown.seconds_left, passed_s)
@@ -262,10 +262,10 @@ class PrefillClock:
 
 # ---- displays
 #
-# An event carries a prediction, and each display counts it on by its own clock until the next event, so that
-# a long step stops neither the seconds nor the bar. Words are exact to the second, and change with each one.
+# An event carries a prediction, and each display extrapolates it by its own clock until the next event, so
+# that a long step stops neither the seconds nor the bar. Words are exact to the second.
 
-# Below this many rounded seconds no number is shown, and from this many past the predicted end the excess is.
+# No number is shown below this many rounded seconds, and the excess from this many past the predicted end.
 _FEW_S, _LATE_S = 3, 2
 # Remaining time after the predicted end, as a share of the prediction: the bar slows down, but never stops.
 _LEAST_LEFT = 0.1
@@ -282,8 +282,8 @@ def chosen_passages(passages: Sequence[Passage]) -> int:
 
 
 class PrefillDisplay(Struct, frozen=True):
-    """What every display shows of a prefill. `left` is empty while no speed is known, `speed` until a part is
-    read.
+    """Text and bar of a prefill in every display. `left` is empty while no speed is known, `speed` until a
+    part is read.
     """
 
     title: str
@@ -305,20 +305,20 @@ class PrefillDisplay(Struct, frozen=True):
 
 
 def display(progress: PrefillProgress, now_s: float) -> PrefillDisplay:
-    """What to show at `now_s` of `time.monotonic` if `progress` is the latest event."""
+    """The display at `now_s` of `time.monotonic` if `progress` is the latest event."""
     passed_s = max(0.0, now_s - progress.at_s) if progress.at_s else 0.0
     if progress.fraction >= 1.0:
         passed_s = 0.0
     left = "" if progress.seconds_left is None else time_left(progress.seconds_left - passed_s)
     fraction = fraction_after(progress.fraction, progress.time_s, progress.seconds_left, passed_s)
     speed = progress.tokens_per_s
-    # As the gauges write speeds.
+    # Same format as the speeds of the gauges.
     figure = f"{speed:.1f}" if speed < 99.95 else f"{speed:,.0f}"
     return PrefillDisplay(_title(progress), left, fraction, figure if speed else "")
 
 
 def fraction_after(fraction: float, time_s: float, left_s: float | None, passed_s: float) -> float:
-    """The share of the predicted time that is over, `passed_s` after an event at `time_s` with `fraction`."""
+    """Share of the predicted time that has passed, `passed_s` after an event at `time_s` with `fraction`."""
     if not left_s:
         return fraction
     over_s = time_s + passed_s

@@ -1,8 +1,8 @@
-"""Layout of a prompt: which tokens are protected, which ask, and which belong to which document.
+"""Layout of a prompt: which tokens are protected, which are the question's, which are each document's.
 
 Protected tokens are the template's and the system prompt's; the question is the user's own text in the last
 user message; documents are the texts of attachments, with character positions for the reading map. A prompt
-of token IDs without messages has no documents: its last tokens count as the question, and it is continued.
+of token IDs without messages has no documents: its last tokens count as the question, which is continued.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from core.prompt import Prompt, Region
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, PASSAGE_TOKENS, TAIL_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]
-# Of a longer question its beginning and its end count: people ask before a pasted text or after it.
+# Only the beginning and end of a longer question count: people ask before or after a pasted text.
 _QUESTION_TOKENS = 256
 _QUESTION_HEAD_TOKENS = 48
 _UNKNOWN_QUESTION_TOKENS = 64
-# A longer message contains pasted text: no question is longer.
+# A longer message is taken to contain pasted text.
 _ASKED_CHARACTERS = 400
 
 
@@ -47,8 +47,8 @@ class Text(Struct, frozen=True):
 class Passages(Struct, frozen=True):
     """Consecutive ranges of a prompt's tokens, the last one up to `end`.
 
-    `firsts` (int32, ascending): where each begins. `of` (int32, one a token of the prompt): which passage a
-    token is scored for; -1 for tokens outside and those that ask.
+    `firsts` (int32, ascending): where each begins. `of` (int32, one a token of the prompt): the passage whose
+    score the token counts for; -1 for tokens outside and those of the question.
     """
 
     firsts: Array
@@ -110,7 +110,7 @@ class Layout(Struct, frozen=True):
         return found
 
     def followed_by(self, tokens: int) -> Layout:
-        """Followed by `tokens` of a begun answer, which are always read."""
+        """This layout followed by `tokens` of a begun answer, which are always read."""
         if not tokens:
             return self
         return self.quoting(len(self.protected), tokens)
@@ -127,7 +127,7 @@ class Layout(Struct, frozen=True):
         return Passage(start, end, kept, score, source, first, last)
 
     def quoting(self, at: int, tokens: int) -> Layout:
-        """With `tokens` that belong to no text before the token `at`. They are always read."""
+        """With `tokens` inserted before the token `at`, which belong to no text and are always read."""
 
         def widened(array: Array, value: int) -> Array:
             return np.insert(array, at, np.full(tokens, value, dtype=array.dtype))
@@ -204,7 +204,7 @@ def _texts(prompt: Prompt, ends: Array) -> Iterator[Text]:
     """
     regions = [region for region in prompt.regions if region.kind != "system"]
     for _, group in groupby(regions, lambda region: (region.kind, region.source)):
-        # Of messages each is a text; pieces of one are contiguous but for the template's marks.
+        # Each message is a text; its pieces are contiguous except for the template's marks.
         parts = list(group)
         for some in [parts] if parts[0].kind == "document" else [[part] for part in parts]:
             yield _text(prompt, some, ends)
@@ -225,7 +225,7 @@ def _text(prompt: Prompt, parts: Sequence[Region], ends: Array) -> Text:
 def _question_of(prompt: Prompt) -> str:
     """The last user message without pasted text.
 
-    Of a long message its first and its last line if they are short: people ask before a text or after it.
+    For a long message its first and last lines, if short: people ask before or after a pasted text.
     """
     region = prompt.asking
     words = prompt.text[region.start : region.end].strip() if region else ""
@@ -248,8 +248,8 @@ def _ends_of(inside: Array) -> Array:
 
 # ---- requests to continue a text
 #
-# They name things of the text, so that some passage scores high, and still need its end. A false alarm costs
-# a part of the passages.
+# They mention things in the text, so that some passage scores high, but they need the end of the text. A
+# false positive costs a part of the passages.
 
 # A request is at the beginning or at the end of a message with pasted text.
 _END_CHARACTERS = 200

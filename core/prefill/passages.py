@@ -7,7 +7,7 @@ row alone exceeds the limit. Lines of prose that was wrapped at a fixed width do
 
 Tokens are estimated from the characters, so that the cuts depend on nothing but the text: vectors of a
 document's passages are computed once and serve every model (`core.encoder`). With the starter's tokenizer
-English, code and tables have 26 to 38 tokens a passage in the mean; German, of which it learned little, 35 to
+English, code and tables have 26 to 38 tokens a passage on average; German, of which it learned little, 35 to
 42. Pure; any thread.
 """
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 # In estimated tokens.
 TARGET, LEAST, MOST = 32, 12, 56
 
-# Costs of boundaries. In a row of a table that fits a passage nothing is worth a cut.
+# Costs of boundaries. No cut within a table's row that fits into one passage is worth its cost.
 _BLANK_LINE = 0.0
 _LINE = 0.1
 _SENTENCE = 0.15
@@ -41,13 +41,13 @@ _CLOSES = 0.2
 
 # Classes of characters.
 _SPACES, _LINE_ENDS, _LATIN, _DIGIT, _OTHER_LETTER, _IDEOGRAPH, _MARK = range(7)
-# Characters that one estimated token of a class holds at most. Tokenizers know fewer words of the languages
-# that write more of their letters with accents than this share.
+# Most characters of one estimated token, by class. Tokenizers have fewer words of languages in which more
+# than this share of the letters have accents.
 _LATIN_CHARS, _ACCENTED_CHARS, _OTHER_CHARS, _MARK_CHARS = 7, 3, 2, 4
 _ACCENTED_SHARE = 0.01
 
 _CODE = [ord(each) for each in "={};_[]<>"]
-# Lines with equally many commas that are a table, even if they look like wrapped prose.
+# This many lines with the same number of commas are a table, even if they look like wrapped prose.
 _TABLE_LINES = 4
 # A paragraph of lines like these was wrapped: its longest line in characters, the length of most of its lines
 # as a share of that, and how many of them begin in lower case.
@@ -73,7 +73,7 @@ _LOOK_BACK = 12
 def cut(text: str) -> Array:
     """Character ranges (int32 [n, 2], end-exclusive, ascending) of the passages; they cover `text`.
 
-    White space at a boundary belongs to the passage before it, but for a line's indentation.
+    White space at a boundary belongs to the passage before it, except for a line's indentation.
     """
     if not text:
         return np.empty((0, 2), np.int32)
@@ -115,7 +115,7 @@ def _units(codes: Array, kinds: Array) -> Array:
     """Where an estimated token begins: bool, one a character."""
     places = np.arange(len(codes))
     changes = np.append(True, kinds[1:] != kinds[:-1])
-    # Runs of one and the same mark (rules, leaders) are few tokens.
+    # Runs of the same mark (rules, leaders) are few tokens.
     changes |= (kinds == _MARK) & np.append(True, codes[1:] != codes[:-1])
     offsets = places - np.maximum.accumulate(np.where(changes, places, 0))
     latin = kinds == _LATIN
@@ -124,14 +124,14 @@ def _units(codes: Array, kinds: Array) -> Array:
     every = np.array([1 << 30, 1 << 30, latin_chars, 1, _OTHER_CHARS, 1, _MARK_CHARS])[kinds]
     units = offsets % every == 0
     after_line = np.append(False, kinds[:-1] == _LINE_ENDS)
-    # A single space belongs to the word behind it.
+    # A single space belongs to the word after it.
     units[(kinds == _SPACES) & ~after_line] = False
     units |= after_line & (kinds != _LINE_ENDS)
     return np.asarray(units)
 
 
 def _costs(text: str, codes: Array, kinds: Array, counts: Array) -> Array:
-    """float64, one a character: what a boundary before it costs. `counts`: tokens begun up to it."""
+    """float64, one a character: the cost of a boundary before it. `counts`: tokens begun up to it."""
     costs = np.full(len(codes), _ANYWHERE)
     white = kinds <= _LINE_ENDS
     after_white = np.append(False, white[:-1])
@@ -159,7 +159,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _add_lines(costs: Array, codes: Array, kinds: Array, white: Array, counts: Array) -> None:
-    """Put what line starts cost into `costs`, and what cuts within rows of tables cost."""
+    """Set the costs of cuts at line starts and within rows of tables."""
     breaks = np.flatnonzero(kinds == _LINE_ENDS)
     starts, ends = np.append(0, breaks + 1), np.append(breaks, len(codes))
     inked = np.flatnonzero(~white)
@@ -209,8 +209,8 @@ def _wrapped(
     share_lower = np.add.reduceat((lower & ~begins).astype(np.float64), paragraphs) / np.maximum(1, lines - 1)
     found = (lines > 1) & (longest >= _WRAPPED_CHARS) & (share_long > 0.8) & (share_lower >= _WRAPPED_LOWER)
     wrapped = found[number]
-    # Where a paragraph does not tell, two of its lines may: a word or a comma ends the first, a small letter
-    # begins the second below it, and neither looks like code.
+    # If the paragraph is undecided, two of its lines may decide: the first ends with a word or comma, the
+    # second begins below it in lower case, and neither looks like code.
     held = np.append(0, np.cumsum(np.isin(codes, _CODE)))
     prose = held[ends] == held[starts]
     closing = codes[np.maximum(ends - 1, 0)]
@@ -224,7 +224,7 @@ def _wrapped(
 def _rows(
     starts: Array, ends: Array, words: Array, codes: Array, kinds: Array, begins: Array
 ) -> tuple[Array, Array]:
-    """bool, one a line: whether it surely is a row of a table or a log, and whether it may be one."""
+    """bool, one a line each: whether it certainly is a row of a table or log, and whether it may be one."""
     paragraphs = np.flatnonzero(begins)
     lines = np.diff(np.append(paragraphs, len(starts)))
     surely, maybe = (np.zeros(len(starts), np.bool_) for _ in range(2))

@@ -1,7 +1,7 @@
-"""Plan of a reading: completely or sparsely, and why; which passages; which ones later turns quote.
+"""Plans how a prompt is read: densely or sparsely, and why; which passages; which are quoted later.
 
-`Planning` makes a `ReadingPlan` of the decisions and scores below, which are pure but for the tokenizer in
-`excerpt`. It changes nothing but the cached sequence, which it cuts to the prefix that is reused.
+`Planning` makes a `ReadingPlan` of the decisions and scores below, which are pure except for the tokenizer in
+`excerpt`. It changes only the cached sequence, which it cuts to the prefix that is reused.
 
 Decisions at three moments. Before the cache is looked up: must every token be read at any cost
 (`dense_reason`)? Then only a prefix without gaps may be reused. After it, when the number of new tokens is
@@ -48,7 +48,7 @@ from core.prefill.words import Words, stands_out, words_of
 from core.prompt import encode, inner_of, offsets
 from core.settings.prefill import Prefill
 
-# All and whole; how many and how often. Words that are common in another language of the list are left out.
+# "All", "whole", "how many", "how often". Words that are common in another language below are left out.
 _SPREAD_WORDS = (
     # English
     r"every(?:thing)? | each | all | entire(?:ty)? | whole | complete(?:ly)? | full(?:y)?",
@@ -89,8 +89,8 @@ def needs_every_token(question: str) -> bool:
 
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
-CHOSEN_COLUMNS = "the answer attends to the passages that match, from which the model answers better"
-OF_BEGUN = "of what was read before, it attends to the passages that match"
+CHOSEN_COLUMNS = "the answer attends only to matching passages, as this model answers better from these"
+OF_BEGUN = "of the text read before, the answer attends only to matching passages"
 NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all of it was read"
 
 
@@ -131,7 +131,8 @@ def decide(settings: Prefill, dense: str, new_tokens: int, dense_s: float | None
     takes = "" if dense_s is None else f", about {dense_s:.0f} s to read whole"
     if settings.mode == "auto" and quick:
         return Decision(False, f"{new_tokens:,} new tokens are quickly read")
-    return Decision(True, "asked for" if settings.mode == "on" else f"{new_tokens:,} tokens are new{takes}")
+    is_on = settings.mode == "on"
+    return Decision(True, "sparse prefill is on" if is_on else f"{new_tokens:,} tokens are new{takes}")
 
 
 # Smaller models answer better from chosen passages than from all of a text that they have read, and, if they
@@ -140,8 +141,8 @@ _LEAST_PARAMETERS = 1_000_000_000
 
 
 class Preference(Struct, frozen=True):
-    """What a model answers better from: `passages` read alone, rather than all of a long text; their
-    `columns`, rather than all columns of a text that it has read. `reason`: how that is known.
+    """Whether a model answers better from `passages` read alone than from all of a long text, and from their
+    `columns` than from all columns of a text that it has read. `reason`: the evidence.
     """
 
     passages: bool
@@ -150,13 +151,13 @@ class Preference(Struct, frozen=True):
 
 
 def preference_by_size(parameters: int) -> Preference:
-    """That of a model that was not tried."""
+    """The preference of a model that was not tried."""
     is_small = parameters < _LEAST_PARAMETERS
     return Preference(is_small, is_small, "by its size")
 
 
 def may_skip(settings: Prefill) -> bool:
-    """Whether it is left to Draftlight how much of a long text is read."""
+    """Whether the settings let Draftlight choose how much of a long text is read."""
     return settings.mode == "auto" and settings.keep_pct < 100
 
 
@@ -172,8 +173,8 @@ def attends_to_chosen(settings: Prefill, dense: str, preference: Preference, rea
 # ---- the selection of passages
 #
 # Always kept: the first passage, passages with a token that is always read (`Layout.always_read`), and
-# passages that reach into the last tokens of a sliding window's length. Of the others the best, until they
-# have keep · M tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). For a
+# passages that reach into the last tokens of a sliding window's length. Then the best of the others, until
+# these have keep · M tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). For a
 # continuation, `LATEST` of these tokens are the last ones, whatever their score.
 #
 # Passages that are always kept don't count towards the share: they would use up a third of 20% of 8,000
@@ -272,9 +273,9 @@ def passage_map(selection: Selection, layout: Layout) -> tuple[Passage, ...]:
 # question, up to a limit. A draft model does not score them, as it would have to read the text that is to be
 # skipped.
 
-# The share of the tokens that a fresh reading would choose which one turn quotes at most.
+# The most that one turn quotes, as a share of the tokens that a fresh sparse reading would choose.
 _LIMIT = 0.5
-# Between quoted passages, in any language.
+# Separates quoted passages, in any language.
 _LEFT_OUT = "\n[…]\n"
 _AROUND_QUOTE_TOKENS = 8
 
@@ -321,7 +322,7 @@ def excerpt(ids: Sequence[int], positions: Positions, loaded: LoadedModel) -> li
 # ---- the plan of a prompt
 
 _DEFAULT_SCORER = "fusion"
-# Of a shorter text it is known after a moment how long it takes.
+# A shorter text is not timed first: it is read in a moment.
 _PROBED_TOKENS = 256
 # Parameters of the encoder's layers, which read each piece of a text in two windows.
 _ENCODER_PARAMETERS = 2 * 10_600_000
@@ -356,7 +357,7 @@ class PromptText:
 
     @cached_property
     def words(self) -> Words:
-        is_row = [token >= FIRST_IMAGE_ROW for token in self.ids]  # which has no words
+        is_row = [token >= FIRST_IMAGE_ROW for token in self.ids]  # the row of an image, which has no words
         texts = [0 if row else token for token, row in zip(self.ids, is_row)]
         pieces = self._answer.model.tokenizer.convert_ids_to_tokens(texts)
         return words_of(["" if row else piece for piece, row in zip(pieces, is_row)])
@@ -376,12 +377,12 @@ class ReadingPlan(Struct, frozen=True):
     """How a prompt is read, and why.
 
     - `text`: the prompt with its quotation.
-    - `start`: length of the reused prefix. `sparse`: passages of the rest are skipped. `columns`: the answer
+    - `start`: length of the reused prefix. `sparse`: passages after it are skipped. `columns`: the answer
       attends to chosen passages of the text that was read before.
-    - `scored`: passages and their scores, from which either is chosen; None if neither.
-    - `reason`: of the decision; `ahead`, `earlier`: tokens read before the question, and skipped in
-      earlier turns, in words. `scorer`, `unmatched`: as in `Effective`. `changes`: where the settings say
-      otherwise.
+    - `scored`: passages with their scores, from which passages or columns are chosen; None if neither.
+    - `reason`: why. `ahead`, `earlier`: phrases about tokens that were read before the question, and
+      skipped in earlier turns. `scorer`, `unmatched`: as in `Effective`. `changes`: settings that
+      were not applied.
     """
 
     text: PromptText
@@ -402,7 +403,7 @@ class ReadingPlan(Struct, frozen=True):
 
 
 class Planning:
-    """Plans the reading of a prompt; call `plan` once. `dense`: why all of it must be read; empty if not."""
+    """Plans the reading of a prompt; call `plan` once. `dense`: why all of it must be read, or empty."""
 
     def __init__(
         self,
@@ -489,9 +490,9 @@ class Planning:
         )
 
     def _documents_read(self) -> Literal["", "begun", "read"]:
-        """How much of the documents is in the cache, if chosen columns of it may be selected.
+        """How much of the documents is in the cache, provided that their columns may be selected.
 
-        Where they are begun, nothing else follows in the cache: later turns need the conversation.
+        "begun" only if nothing else follows them in the cache: later turns need the conversation.
         """
         answer, sequence, start = self._answer, self._answer.sequence, self._from
         prefill, preference = answer.settings.prefill, self._preference
@@ -522,13 +523,13 @@ class Planning:
         return True
 
     def _choose(self) -> str:
-        """The scorer, for which a draft model is loaded, if it can read all of the text."""
+        """The scorer's name. Loads the draft model if the scorer needs one that can read all of the text."""
         answer = self._answer
         wanted = answer.settings.prefill.scorer
         if wanted == "auto" or not SCORERS[wanted].needs_draft:
             return _DEFAULT_SCORER if wanted == "auto" else wanted
         if self._drafts is None:
-            raise DraftModelError(f"There is no draft model for the scorer “{wanted}”.", "Choose another.")
+            raise DraftModelError(f"The scorer “{wanted}” needs a draft model.", "Choose another scorer.")
         why_not = "a draft model cannot read more than the context"
         if answer.most_tokens is None:
             reference = answer.request.settings.draft_model.model  # also where it does not draft
@@ -569,7 +570,7 @@ class Planning:
         return decision
 
     def _quotation(self) -> Generator[int, None, str]:
-        """Choose the skipped passages to quote; returns what the reason says about them."""
+        """Choose the skipped passages to quote; returns the phrase about them for the reason."""
         answer, settings, layout = self._answer, self._answer.settings.prefill, self._text.layout
         sequence = answer.sequence
         question = np.flatnonzero(layout.question)
@@ -585,7 +586,7 @@ class Planning:
         self._matches = scored.stands_out or self._stands_out_by_words()
         if not scored.stands_out:
             return ", and nothing in them matches this question"
-        # Nothing is quoted before a question that is cached, which is regenerated.
+        # A regenerated question is cached already, so that nothing can be quoted before it.
         if settings.read_on == "off" or question[0] < self._from:
             return ""
         positions = to_quote(sequence.columns, passages, scored, settings, room_tokens)
@@ -606,12 +607,12 @@ class Planning:
         return stands
 
     def _is_answered_by_read_ones(self) -> bool:
-        """Whether the question matches a document of which all or the beginning was read, by its words."""
+        """Whether the question matches, by words, a document that was read from its start without gaps."""
         begun = bool((self._text.layout.source[: self._from] >= 0).any())
         return begun and not self._answer.sequence.skipped and self._stands_out_by_words()
 
     def _probably_read(self, passages: Passages) -> float:
-        """How many of the new tokens will be read, whatever their scores: a share, and the fixed parts."""
+        """Expected number of new tokens to read, before scoring: the share, and what is always read."""
         must = must_keep(self._text.layout.always_read, passages, largest_window(self._answer.sequence.cache))
         lengths, is_new = passages.lengths, passages.firsts >= self._from
         total = float(lengths[is_new].sum())
@@ -689,5 +690,5 @@ def dense_s(answer: Answer, pace: Pace, start: int) -> float | None:
 
 
 def all_is_read(settings: Prefill, reason: str) -> Change:
-    """Everything is read, and the settings allow less."""
+    """The change for a prompt that is read completely although the settings allow less."""
     return Change("prefill.mode", settings.mode, "off", reason)

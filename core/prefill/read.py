@@ -23,7 +23,7 @@ from core.models.parts import StateReceiver
 
 Positions = np.ndarray[Any, Any]
 
-# Of a chunk, between two reports of progress.
+# Target time of the parts of a chunk, after each of which progress is reported.
 _PART_S = 0.5
 
 
@@ -84,7 +84,7 @@ def read_kept(
     sight: ImageRows | None = None,
     clock: Callable[[], float] | None = None,
 ) -> ReadSteps:
-    """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
+    """Like `read_prompt`, but reads only the positions `kept`; the sequence records the others as skipped.
 
     `kept` (ascending int32) begins at or after the sequence's end and ends with the next-to-last position of
     `prompt`. Snapshots are taken at those of the lengths `snapshots` that follow a kept position.
@@ -110,7 +110,7 @@ def timed_steps(steps: ReadSteps, pace: Pace | None, clock: Callable[[], float] 
             if not step.part_tokens:
                 before, chunk_s = step.done_tokens, 0.0
             yield step
-            started = clock() if clock else 0.0  # the time of whoever gets the step does not count
+            started = clock() if clock else 0.0  # without the caller's time between steps
 
 
 def _read_chunk(
@@ -162,7 +162,7 @@ def _evaluated(sequence: CachedSequence, clock: Callable[[], float]) -> Iterator
     while done < last:
         each_s = (clock() - started) / done if done else 0.0
         count = max(1, int(_PART_S / each_s)) if each_s else 1
-        mx.eval(states[done : done + count + 1])  # the keys of one layer need the layers before it
+        mx.eval(states[done : done + count + 1])  # a layer's keys depend on the layers before it
         done += count
         if done < last:
             yield done / last

@@ -1,10 +1,10 @@
-"""Reads one prompt into a sequence, completely or sparsely, as it is planned (`core.prefill.plan`).
+"""Reads one prompt into a sequence, densely or sparsely, as planned (`core.prefill.plan`).
 
 Call `plan` first, then iterate `events` once. Skipped passages of earlier turns that are relevant for this
-question are quoted before it. Of documents that were read before the question the columns of chosen passages
-may be enough: then the answer has a separate sequence, with these columns and the question, and the one it
-was planned with stays as it is for later turns. So it is where only a part of the documents was read before,
-too: the sparsely read remainder attends to chosen passages of that part.
+question are quoted before it. If documents were read before the question, the columns of chosen passages
+may be enough: then the answer has a separate sequence, with these columns and the question, and the planned
+sequence stays unchanged for later turns. The same applies if only a part of the documents was read before:
+the sparsely read remainder attends to chosen passages of that part.
 
 If scoring or skipping fails, all of the prompt that was not skipped before is read, without a quotation, and
 the answer gives the reason; only requests that cannot be met and exhausted memory raise. A sparse prefill
@@ -50,12 +50,12 @@ from core.prefill.words import Words
 
 # A snapshot ends a chunk, and an additional chunk costs about as much as reading this many tokens.
 _SNAPSHOT_EVERY = 16
-# Between two events within a chunk.
+# Interval of events within a chunk.
 _EVENT_S = 0.4
 
 
 class Unmeasured:
-    """The pace of a machine that was not measured."""
+    """The pace of a machine that was not measured: no time is known or recorded."""
 
     pace: ReadingPace | None = None
 
@@ -79,7 +79,7 @@ class Reading:
     """Reads the prompt of `answer` into its sequence; at the end that holds all of it but the last id.
 
     `drafts`: None without draft models; `embedder`: None without a sentence encoder; `pace`: None if not
-    measured. `guard` fits chunks into the memory. `preference`: of the model; None: by its size.
+    measured. `guard` fits chunks into the memory. `preference`: the model's; None: by its size.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class Reading:
         preference = preference or preference_by_size(answer.model.info.parameters)
         self._planning = Planning(answer, self._clock, self._pace, drafts, embedder, preference)
         self._event_s = -inf  # time of the latest event
-        self._passages = 0  # that are read
-        self._draft_tokens = 0  # what a draft model that drafts will read
+        self._passages = 0  # number of passages that are read
+        self._draft_tokens = 0  # tokens that the drafting draft model will read
 
     @property
     def whole(self) -> bool:
@@ -174,7 +174,7 @@ class Reading:
         """Give the answer a sequence with the columns of the chosen passages before the question."""
         answer, sequence, stats = self._answer, self._answer.sequence, self._answer.stats
         at = int(np.argmax(self.layout.question))
-        if len(sequence.tokens) > at:  # of the same question, which attended to all
+        if len(sequence.tokens) > at:  # rows of the same question, which attended to everything
             sequence.truncate(at)
             stats.reused_tokens = at
         before = answer.ids[: at + 1]
@@ -190,14 +190,14 @@ class Reading:
         )
         yield from self._followed(steps, later_tokens=len(answer.ids) - len(before))
         if head is not None:
-            head.end()  # it has read what the other sequence begins with
+            head.end()  # it has read the prefix of the new sequence
         chosen = self._select(self.layout)
         self._take_columns(chosen, at)
         if answer.unattended:
             stats.kept_tokens = len(chosen.positions) + 1
             yield self._map(chosen, self.layout, len(answer.ids))
         else:
-            self._fall_back("all of what was read before is kept", deviates=False)
+            self._fall_back("the answer attends to all of the text read before", deviates=False)
         return False
 
     def _take_columns(self, chosen: Selection, end: int) -> None:
@@ -208,14 +208,14 @@ class Reading:
             answer.sequence, answer.unattended = selected, selected.skipped
 
     def _skip(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
-        """Read sparsely, or select columns. Returns False if all that is left is to be read then.
+        """Read sparsely, or select columns. Returns False if the remainder is to be read densely.
 
-        That is so after columns were selected, and if skipping failed or is not possible.
+        That is so after columns were selected, and if skipping failed or is impossible.
         """
         try:
             return (yield from self._sparse() if self._answer.sparse else self._attend())
         except NotEnoughMemoryError:
-            raise  # all of it would need more
+            raise  # reading everything would need even more memory
         except Exception as error:
             if memory.fault(error) or self._answer.most_tokens is not None:
                 raise
@@ -227,9 +227,9 @@ class Reading:
         answer, layout = self._answer, self.layout
         chosen = self._select(layout)
         if layout.goes_on:
-            answer.reading_reason += "; it continues the text, so most of what is read is its end"
+            answer.reading_reason += "; it continues the text, so mostly the end of the text is read"
         if chosen.kept.all():
-            reason = "nothing of it could be skipped: its end and its fixed parts are always read"
+            reason = "no passage could be skipped: the prompt's end and its fixed parts are always read"
             self._fall_back(reason, deviates=answer.settings.prefill.mode == "on")
             return False
         finished, planned = False, answer.sequence
@@ -278,7 +278,7 @@ class Reading:
             for change in [each for each in answer.changes if each.setting == "prefill.keep_pct"]:
                 answer.changes.remove(change)
                 asked = change.asked
-            reason = "more of the text does not fit the context"
+            reason = "more of the text does not fit into the context"
             answer.downgrade("prefill.keep_pct", f"{fits:.1f}", reason, asked=asked)
         return min(fits, keep_pct)
 
@@ -337,7 +337,7 @@ class Reading:
         return found
 
     def _fit_chunk(self, columns: int) -> int:
-        """The chunk that the memory suffices for until the cache has `columns`."""
+        """The largest chunk for which memory suffices until the cache has `columns`."""
         answer, wanted = self._answer, self._answer.settings.prefill.chunk_tokens
         undivided = answer.sight.undivided_rows if answer.sight is not None else 0
         fits = self._guard.chunk_tokens(answer.sequence.columns.count, columns, wanted, undivided)
@@ -382,7 +382,7 @@ class Reading:
                     yield replace(progress, scored_tokens=0, kept_tokens=0)  # the draft model reads all of it
 
     def _expect_draft(self) -> None:
-        """What a draft model that drafts will have to read, unless it reads all of it for scoring."""
+        """Announce the reading of a drafting draft model, unless it reads the whole prompt for scoring."""
         proposer, answer = self._answer.proposer, self._answer
         if proposer is not None:
             size = proposer.loaded.info.parameters / max(1, answer.model.info.parameters)
@@ -390,7 +390,7 @@ class Reading:
             self._clock.expect_draft(tokens, proposer.profile.pace, size)
 
     def _is_due(self, step: ReadProgress) -> bool:
-        """Whether to tell of a step: of each chunk, and now and then within one."""
+        """Whether to report a step: always at the end of a chunk, at intervals within one."""
         return not step.part_tokens or self._answer.now() - self._event_s >= _EVENT_S
 
     def _progress(self, done: int, total: int, phase: PrefillPhase = "reading") -> PrefillProgress:

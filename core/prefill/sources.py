@@ -23,7 +23,7 @@ from core.settings.prefill import Prefill
 _MOST_SOURCES = 3
 # A statement may begin in one passage and end in the next.
 _MOST_PASSAGES = 3
-# Relative to the best score: the least of another source, and of a neighbour that belongs to one.
+# Relative to the best score: the minimum of a further source, and of a neighbour that is part of one.
 _LEAST = 0.5
 _BELONGS = 0.7
 # The least `clearness`. `python -m tests.tuning sources` counts quotations below it, and those of other texts
@@ -74,7 +74,7 @@ def sources(
             if side == at or scores[side] < _BELONGS * scores[at]:
                 break
             first, last = min(first, side), max(last, side)
-        taken[max(0, first - 1) : last + 2] = True  # neighbours add nothing
+        taken[max(0, first - 1) : last + 2] = True  # neighbours are not further sources
         own = np.arange(passages.firsts[first], passages.firsts[last] + passages.lengths[last])
         own = own[in_documents[own]]
         most = np.bincount(layout.source[own]).argmax()  # one of fixed length can exceed a document's end
@@ -84,7 +84,7 @@ def sources(
 
 
 def _sentences(pieces: Sequence[str]) -> Array:
-    """The number of the sentence that each piece of an answer is in."""
+    """The sentence number of each piece of an answer."""
     ends = np.array([any(mark in piece for mark in ".!?\n。！？") for piece in pieces], dtype=np.int32)
     return np.asarray(np.cumsum(ends) - ends)
 

@@ -2,7 +2,7 @@
 
 BM25 with passages as documents, once over word stems and pairs of stems, once over runs of `_GRAM`
 characters, and the two added. Runs find what words miss (compounds, inflections, parts of identifiers), words
-are the surer sign; together they find more than either (notes/retrieval.md). A sentence may continue in the
+are stronger evidence; both together find more (notes/retrieval.md). A sentence may continue in the
 next passage, so each passage counts alone and with its neighbour.
 
 No word list and no language is needed: a stem is a word's first `_STEM` characters, and terms that all
@@ -61,7 +61,7 @@ class Words(Struct, frozen=True):
     runs: _Terms
 
     def shifted(self, at: int, tokens: int) -> Words:
-        """With `tokens` additional tokens before the token `at`, which have no terms."""
+        """The words after `tokens` tokens without terms were inserted before the token `at`."""
         return replace(self, owners=np.where(self.owners >= at, self.owners + tokens, self.owners))
 
 
@@ -121,8 +121,8 @@ def rarest_shared_word(
 ) -> float:
     """The highest `rank` of a word that question and text share, 0 if there is none.
 
-    A word of which more than `_COMMON` of the passages have one counts for nothing: so do the small words of
-    a language that the tokenizer knows little of.
+    A word that more than the share `_COMMON` of the passages have is ignored, as are the small words of a
+    language of which the tokenizer has few words.
     """
     inside = _in_word(words.codes)
     single = (len(words.stems.hashes) + 1) // 2  # pairs follow
@@ -141,7 +141,7 @@ def rarest_shared_word(
 
 
 def _characters(pieces: Sequence[str]) -> tuple[Array, Array]:
-    """All characters as uint32 codes, ASCII letters in lower case, and the token (int32) each is of."""
+    """All characters as uint32 codes, ASCII letters in lower case, and the token (int32) of each."""
     text = "".join(pieces)
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).copy()
     codes[np.isin(codes, _SPACES)] = ord(" ")

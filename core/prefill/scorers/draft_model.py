@@ -5,14 +5,14 @@ last token and of each generated token count by their mean, the question's own r
 passage gets the larger of the two. Nothing is evaluated between these steps.
 
 Scores: softmax over the prompt's keys, mean over 13 neighbouring tokens, maximum over layers, heads and the
-rows of one forward: mostly one word of a question finds its answer, and a mean over the others hides it
+rows of one forward: usually one word of the question attends to the answer, and a mean over all hides it
 (notes/prefill.md). Grouped keys are never repeated; one key head's scores are in memory at a time.
 
 Attention is recorded in mlx-lm's own `scaled_dot_product_attention`, which every model calls by the name its
-module imported: there queries have passed any norm, gate and rotation. Ports that extract them from the
-weights got these wrong.
+module imported: there queries have passed any norm, gate and rotation. Ports that compute queries from
+the weights got these wrong.
 
-Deviations: attention is recorded from the prompt's last token on, the most telling one, which ports that
+Deviations: attention is recorded from the prompt's last token on, the most informative one, which ports that
 begin with the first generated token miss. The seed does not use the question's rows: a draft model too small
 to begin the answer attends to nothing relevant while it generates (notes/prefill.md).
 """
@@ -43,7 +43,7 @@ _LOOKAHEAD_TOKENS = 8  # the SpecPrefill paper
 _ATTENTION = "scaled_dot_product_attention"
 _SIGNATURE = inspect.signature(scaled_dot_product_attention)
 _POOL = 13
-# A forward of one token, with its attention recorded, takes about as long as reading this many.
+# One forward of a single token with recorded attention takes about as long as reading this many tokens.
 _FORWARD_TOKENS = 16
 
 

@@ -7,7 +7,7 @@ Clarke and Buettcher, “Reciprocal Rank Fusion outperforms Condorcet and indivi
 2009). The encoder learned English: in texts whose words it cuts into many pieces meaning counts a fifth as
 much as words.
 
-Texts in a script that the encoder does not know, and texts too short for vectors of their own, are scored
+Texts in a script that the encoder does not support, and texts too short for vectors of their own, are scored
 by words alone; so is everything where the encoder is unavailable, and the answer gives the reason.
 
 All thresholds were chosen on the tuning half of `bench retrieval` (resources/notes/retrieval.md).
@@ -32,9 +32,9 @@ Array = np.ndarray[Any, Any]
 _RANK_OFFSET = 20
 # A shorter text is scored by its words.
 _LEAST_CHARACTERS = 200
-# The largest share of a text's letters that the encoder may not know.
+# The largest share of a text's letters that may be missing in the encoder's vocabulary.
 _UNKNOWN_SHARE = 0.3
-# The encoder knows a text's language badly if it cuts words into more pieces than this and more than this
+# The encoder handles a text's language badly if it cuts words into more pieces than this and more than this
 # share of the letters have accents: texts full of identifiers have as many pieces, and are English. Below:
 # the share of meaning in the fused scores there and elsewhere. 1/6 is the largest share with which German,
 # French and Spanish are found no worse than by words at any keep.
@@ -48,15 +48,15 @@ _NEAR, _NEAR_WITH_WORDS, _NEAR_FOR_ALL = 0.9, 0.65, 1.0
 # similar to a question in it.
 _CLEAR_WORDS = 2.5
 _NO_TEXT = "the prompt is given as token IDs, so its passages have no vectors"
-_NO_LANGUAGE = "the text is in a language that the encoder does not know"
+_NO_LANGUAGE = "the text is in a language that the encoder does not support"
 
 
 class Meaning(Struct, frozen=True):
     """Similarity of passages with the question.
 
     `similarity`: float32, one a passage; NaN where unknown, for the reason `why`. `share`: float32, the share
-    of meaning in a passage's fused score. `fragmented`: whether all known passages are in a language that the
-    encoder knows badly; `foreign`: whether no passage is in one that it knows.
+    of meaning in a passage's fused score. `fragmented`: whether all passages with a vector are in a language
+    that the encoder handles badly; `foreign`: whether no passage is in one that it supports.
     """
 
     similarity: Array
@@ -168,7 +168,7 @@ def meaning_of(inputs: ScorerInputs) -> Generator[ScoringStep, None, Meaning]:
                     shares[text.start : text.end] = _MEANING_FRAGMENTED
     except EncoderUnavailableError as error:
         return Meaning(nothing, halves, str(error))
-    # A passage of fixed length has the best that its tokens have.
+    # A passage of fixed length gets the best similarity of its tokens.
     lowered = np.where(np.isnan(of_tokens), -np.inf, of_tokens)
     found = np.maximum.reduceat(lowered, passages.firsts)
     similar = np.where(np.isinf(found), np.nan, found).astype(np.float32)
@@ -185,12 +185,12 @@ def _is_accented(text: str) -> bool:
 
 
 def _put(of_tokens: Array, text: Text, similar: Array) -> None:
-    """Give each token of `text` what its passage has."""
+    """Give each token of `text` the value of its passage."""
     firsts = np.minimum(text.firsts, len(of_tokens))
     lengths = np.diff(np.append(firsts, min(text.end, len(of_tokens))))
     of_tokens[firsts[0] : firsts[0] + int(lengths.sum())] = np.repeat(similar, lengths)
 
 
 def _ranks(scores: Array) -> Array:
-    """0 for the highest."""
+    """Ranks of `scores`, 0 for the highest."""
     return np.argsort(np.argsort(-scores, kind="stable"))

@@ -24,7 +24,7 @@ def score_by_words(inputs: ScorerInputs) -> Scoring:
 
 
 def scored_by_words(inputs: ScorerInputs) -> Scored:
-    """What `score_by_words` returns."""
+    """The result of `score_by_words`, computed at once."""
     words, layout = inputs.words, inputs.layout
     clear, stands = stands_out(words, layout.question, inputs.passages, inputs.loaded.word_rank)
     scores = lexical_scores(words, layout.question, inputs.passages)

@@ -44,8 +44,8 @@ class Scored(Struct, frozen=True):
 
 
 class ScoringStep(Struct, frozen=True):
-    """`tokens` are scored. What takes time are `left_tokens`: those without a vector, or that a draft model
-    has yet to read after `read_tokens` others.
+    """`tokens` are scored. `left_tokens` still take time: those without a vector, or those that a draft
+    model has yet to read after `read_tokens` others.
     """
 
     tokens: int

@@ -258,7 +258,7 @@ def test_a_short_prompt_that_is_forced_says_that_nothing_was_skipped(engine: Eng
     assert finished.effective.reading == "dense"
     (change,) = finished.effective.changes
     assert (change.setting, change.asked, change.used) == ("prefill.mode", "on", "off")
-    assert "nothing of it could be skipped" in change.reason
+    assert "no passage could be skipped" in change.reason
     assert not [event for event in events if isinstance(event, ReadingMap)]
 
 

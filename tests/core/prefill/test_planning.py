@@ -57,7 +57,7 @@ def tokenizer(toy_folder: Path) -> TokenizerWrapper:
 
 def test_a_scorer_with_a_draft_model_needs_one_that_reads_the_text(tokenizer: TokenizerWrapper) -> None:
     settings = SPARSE | {"prefill.scorer": "draft-model"}
-    with pytest.raises(DraftModelError, match="no draft model for the scorer “draft-model”"):
+    with pytest.raises(DraftModelError, match="“draft-model” needs a draft model"):
         read(answer_to(tokenizer, asked(ABOUT_THE_OTTER), settings))
     calls: list[tuple[str, bool]] = []
 
@@ -193,7 +193,7 @@ def test_auto_reads_all_where_no_passage_answers(
         assert found.changes == [Change("prefill.mode", "auto", "off", reason)]
     forced = read(answer_to(tokenizer, asked(words), SPARSE)).answer
     assert (forced.sparse, forced.changes, forced.unmatched) == (True, [], not sparse)
-    assert forced.reading_reason == "asked for"
+    assert forced.reading_reason == "sparse prefill is on"
 
 
 @pytest.mark.parametrize("over", [0, 1])

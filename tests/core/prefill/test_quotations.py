@@ -293,7 +293,7 @@ def test_where_all_columns_are_kept_nothing_is_changed(tokenizer: TokenizerWrapp
     _, two = two_turns(
         tokenizer, ABOUT_THE_OTTER, DENSE, AUTO | {"prefill.keep_pct": 99.9}, preference=COLUMNS
     )
-    assert two.answer.reading_reason == "all of what was read before is kept"
+    assert two.answer.reading_reason == "the answer attends to all of the text read before"
     assert (two.answer.unattended, two.answer.changes, two.answer.scorer) == (0, [], "")
     assert two.maps == []
 
