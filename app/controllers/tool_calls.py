@@ -1,8 +1,8 @@
-"""ToolCalls: carries out the calls of answers: asks for permission, runs them, stores what they return.
+"""ToolCalls: handles the calls of answers: asks for permission, runs them, stores their results.
 
-A chat whose answer calls is stored before each step that acts on it (`app.session.tools.loop`): a call that
-is not certainly stored as running does not run, so that it cannot wait again after a restart. Calls of chats
-that are not open wait and run as well.
+A chat with calls is stored before each step of them (`app.session.tools.loop`): a call runs only once it is
+stored as running, so that it cannot run again after a restart. Calls of chats that are not open wait and run
+as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from core.tools.messages import CallResult, ServerTool, ToolsError, fingerprint
 def with_tools(
     asked: Generate, offered: Sequence[OfferedTool], info: ModelInfo | None, *, free: bool = False
 ) -> Generate:
-    """The request with these tools. Unless `free`, calls follow their schemas, if it writes JSON."""
+    """The request with these tools. Unless `free`, JSON calls must follow their schemas."""
     if not offered or info is None:
         return asked
     from core.tools.calls import ToolChoice
@@ -50,8 +50,8 @@ def with_tools(
 
 
 class ToolCalls(QObject):
-    """`kept` returns whether all that was stored is durable. `proceed` gets the ids of a chat and of an
-    answer whose calls have ended, to begin its next generation.
+    """`kept` returns whether all stored data is durable. `proceed` gets the ids of a chat and of an answer
+    whose calls have ended, to begin its next generation.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ToolCalls(QObject):
         self._allowing: set[str] = set()  # calls whose permission is being carried out
         self._reasons: dict[str, tuple[str, ...]] = {}  # by call
         self._spans: dict[tuple[str, str], tuple[ArgumentSpan, ...]] = {}  # by call and arguments
-        # Of chats that were erased; ids are never reused.
+        # Ids of erased chats, which are never reused.
         kept_chats = tuple(
             each for each in self.allowances if not each.chat_id or app.chats.has(each.chat_id)
         )
@@ -86,7 +86,7 @@ class ToolCalls(QObject):
     # ---- the tools of a chat
 
     def offered(self, chat: Conversation) -> tuple[OfferedTool, ...]:
-        """The tools of a chat whose servers are on and ready, as they are declared to the model."""
+        """Tools of a chat whose servers are on and ready, as declared to the model."""
         if not chat.tools:
             return ()
         from core.tools.calls import model_names
@@ -103,7 +103,7 @@ class ToolCalls(QObject):
         return tuple(found)
 
     def are_ready(self, chat: Conversation) -> bool:
-        """Whether no server of the chat's tools is still to be started."""
+        """Whether no server of the chat's tools still has to start."""
         return all(self._servers.state(name).phase not in ("off", "starting") for name in self._names(chat))
 
     def prepare(self, chat: Conversation, then: Callable[[], None]) -> None:
@@ -115,7 +115,7 @@ class ToolCalls(QObject):
         return tuple(each.tool for each in chat.tools if self._tool(each) is None)
 
     def show(self) -> None:
-        """Show what the open chat has of tools and calls."""
+        """Show the tools and calls of the open chat."""
         chat = self._app.chats.open
         self._app.meter.set_tools(tuple(each.declared for each in self.offered(chat)))
         for turn in chat.turns:
@@ -125,12 +125,12 @@ class ToolCalls(QObject):
     # ---- intents
 
     def calls_in(self, chat: Conversation) -> bool:
-        """Whether the last answer of the chat waits for calls or for what follows them."""
+        """Whether the last answer of the chat waits for calls, or for its next generation after them."""
         return bool(chat.turns) and chat.turns[-1].answer.status == "calling"
 
     @property
     def calling(self) -> set[str]:
-        """The chats whose calls are being carried out."""
+        """Ids of the chats whose calls are running."""
         return set(self._tasks.values())
 
     def allow(self, intent: AllowCall) -> None:
@@ -145,7 +145,7 @@ class ToolCalls(QObject):
         self._step(self._app.chats.open.id, lambda chat: loop.refuse(chat, intent.turn_id, intent.call_id))
 
     def stop(self, chat_id: str) -> None:
-        """End the answer of a chat that calls. It is not known whether running calls ran."""
+        """End the answer of a chat with open calls. Running calls become “unknown”."""
         chat = self._find(chat_id)
         if chat is None or not self.calls_in(chat):
             return
@@ -160,7 +160,7 @@ class ToolCalls(QObject):
         return self._app.preferences.now.tool_allowances
 
     async def close(self) -> None:
-        """End all calls; what they did is not known. Safe to call twice."""
+        """End all calls; running ones become “unknown”. Safe to call twice."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -182,7 +182,7 @@ class ToolCalls(QObject):
         return next((each for each in tools if each.name == chosen.tool), None)
 
     def _fingerprint(self, call: CallRecord) -> str:
-        """That of the call's tool as it is now; empty if there is none."""
+        """The current fingerprint of the call's tool; empty if it is missing."""
         tool = self._tool(ChosenTool(call.server, call.tool))
         entry = self._servers.entry(call.server)
         return fingerprint(entry, tool) if tool and entry else ""
@@ -192,7 +192,7 @@ class ToolCalls(QObject):
         then()
 
     def _take(self, chat_id: str) -> None:
-        """The answer of a chat made calls, or they wait since the last run: ask, or run what is allowed."""
+        """Handle new calls of a chat, or calls that wait since the last run: ask, or run those allowed."""
         chat = self._find(chat_id)
         if chat is None or not self.calls_in(chat):
             return
@@ -212,7 +212,7 @@ class ToolCalls(QObject):
         self._after_step(chat)
 
     async def _allow(self, chat_id: str, intent: AllowCall) -> None:
-        """Carry out a permission: the tool must be what was shown, and the chat must be stored."""
+        """Run a call that was permitted, if the tool is as shown and the chat is stored."""
         try:
             chat = self._find(chat_id)
             call = (
@@ -242,7 +242,7 @@ class ToolCalls(QObject):
             self._remember(call, intent.scope, chat_id)
         finally:
             self._allowing.discard(intent.call_id)
-        self._take(chat_id)  # the permission may cover others that wait
+        self._take(chat_id)  # the permission may cover other waiting calls
         await self._run(chat_id, intent.turn_id, intent.call_id)
 
     def _remember(self, call: CallRecord, scope: Scope, chat_id: str) -> None:
@@ -277,7 +277,7 @@ class ToolCalls(QObject):
     async def _with_images(
         self, result: CallResult, call: CallRecord
     ) -> tuple[tuple[Image, ...], CallResult]:
-        """The images of a result, which are stored with the chat's if the model sees; else they are named."""
+        """Images of a result: stored with the chat if the model accepts images; else only named."""
         info = self._app.link.info
         kept: list[Image] = []
         named = list(result.other)
@@ -307,7 +307,7 @@ class ToolCalls(QObject):
         return True
 
     def _after_step(self, chat: Conversation) -> None:
-        """Show the calls, and go on once all have ended."""
+        """Show the calls, and continue once all have ended."""
         turn = chat.turns[-1]
         if chat.id == self._app.chats.open.id:
             self._show(turn, chat)
@@ -321,7 +321,7 @@ class ToolCalls(QObject):
             return self._app.chats.get(chat_id)
         return None
 
-    # ---- what is shown
+    # ---- display
 
     def _on_chat_shown(self) -> None:
         chat = self._app.chats.open

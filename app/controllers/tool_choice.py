@@ -1,4 +1,4 @@
-"""ToolChoiceController: what the composer's Tools button shows, and the tokens that each tool takes."""
+"""ToolChoiceController: fills the composer's Tools button, and counts the tokens of each tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOON_MS = 50
 
 
 def declaration(tool: ServerTool) -> str:
-    """About what a chat template writes for a tool."""
+    """Approximately what a chat template writes for a tool."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
 
@@ -46,11 +46,11 @@ class ToolChoiceController(QObject):
         page.chat_shown.connect(self.show)
 
     def tokens(self, tool: ServerTool) -> int | None:
-        """What the declaration of a tool takes in a prompt; None: not counted yet."""
+        """Tokens of a tool's declaration in a prompt; None: not counted yet."""
         return self._counts.of(declaration(tool))
 
     def follow(self, info: ModelInfo | None) -> None:
-        """Another model is loaded, or none."""
+        """React to another model, or to none."""
         if info is self._info:
             return
         if info is None or self._info is None or info.family != self._info.family:

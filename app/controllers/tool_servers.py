@@ -1,9 +1,9 @@
-"""ToolServers: the tool servers that a person has added, and their process, from the window's side.
+"""ToolServers: the tool servers that a person has added, and the window's side of their process.
 
 The list of servers is in the preferences, without the values of secrets, which `core.tools.secrets` keeps.
-Each server is off until it is switched on. Nothing runs until a server is needed: when it is switched on,
-when its tools are chosen from, or when a chat with tools of it asks; what speaks with servers and stores
-secrets is imported with the first one.
+Each server is off until it is switched on. It starts when it is needed: when it is switched on, when tools
+are chosen, or when a chat with its tools sends a question. The modules for servers and secrets are imported
+with the first one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ToolServers(QObject):
 
     changed = Signal()  # the servers, which are on, their states or tools
     logged = Signal(str)  # a server wrote a line to its log
-    died = Signal(object)  # ServerState of a server that ended by itself and is ready again, or failed
+    died = Signal(object)  # ServerState of a server that died and is ready again, or failed
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class ToolServers(QObject):
         self._preferences = preferences
         self.report = report
         self._logs: dict[str, deque[str]] = {}
-        self._told: dict[str, int] = {}  # the run of each server whose end was told last
-        self._storing = asyncio.Lock()  # secrets, which a server must not be started without
+        self._told: dict[str, int] = {}  # by server, the last run whose end was reported
+        self._storing = asyncio.Lock()  # secrets, without which a server must not start
         self._tasks: set[asyncio.Task[None]] = set()
 
     @cached_property
     def client(self) -> ToolsClient:
-        """The tools' process, from this side."""
+        """The client of the tools' process."""
         from core.tools.client import ToolsClient
 
         return ToolsClient(self._take)
@@ -76,18 +76,18 @@ class ToolServers(QObject):
         return self.client.states.get(name) or ServerState(name, "off")
 
     def tools(self, name: str) -> tuple[ServerTool, ...]:
-        """The tools of a server that is ready; none of another one."""
+        """The tools of a server; empty unless it is ready."""
         state = self.state(name)
         return state.tools if state.phase == "ready" else ()
 
     def log(self, name: str) -> str:
-        """The last lines that a server wrote."""
+        """The last lines of a server's log."""
         return "\n".join(self._logs.get(name, ()))
 
     def put(self, entry: ServerEntry, replaces: str = "") -> None:
         """Add a server, or change the one named `replaces`. It is off until it is switched on.
 
-        `entry` has the values of its secrets, which are stored apart. Raises `ToolsError` if it is invalid.
+        `entry` has the values of its secrets, which are stored separately. Raises `ToolsError` if invalid.
         """
         from core.tools.secrets import without_values
 
@@ -173,14 +173,14 @@ class ToolServers(QObject):
         await self.client.start(entry)
 
     async def _keep_secrets(self, entry: ServerEntry, old: ServerEntry | None) -> None:
-        """Store the values of the secrets, and forget those of the entry before that it does not have."""
+        """Store the values of the secrets, and erase those that only the old entry has."""
         from core.tools.secrets import forget, keep, missing, with_stored
 
         async with self._storing:
             renamed = old is not None and old.name != entry.name
             if old is not None:
                 await self.client.stop(old.name)
-            if old is not None and renamed:  # values that were not changed are those of the old name
+            if old is not None and renamed:  # unchanged values are stored under the old name
                 entry = await asyncio.to_thread(with_stored, entry, old.name)
             stored = await asyncio.to_thread(keep, entry)
             if old is not None:

@@ -2,9 +2,9 @@
 
 The local server and the chat use the same code.
 
-A required call is written by a grammar: `{"name": …, "arguments": …}`, by the schemas of the tools that may
-be called. Where a call is optional and a tool is `strict`, the text is free and calls in it follow their
-schemas, if the model writes calls as JSON between marks; other forms of calls are free.
+A grammar enforces a required call: `{"name": …, "arguments": …}`, with the schemas of the allowed tools. If
+a call is optional and a tool is `strict`, only the calls in the text must follow their schemas, if the model
+writes calls as JSON between marks; other forms of calls are not enforced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core.answer_format import AnswerFormat, AnswerSplitter, Call, Part, call_ma
 from core.events import Change, Grammar, ModelInfo, Token, Tool, ToolCall
 from core.tools.schemas import moved
 
-# The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
+# Syntaxes that write calls as JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
 _AS_JSON = "hermes"
 
 
@@ -40,7 +40,7 @@ class ToolChoice(Struct, frozen=True):
     strict: frozenset[str] = frozenset()
 
     def grammar(self, model: ModelInfo) -> Grammar | None:
-        """The grammar of the answer; None if it is free."""
+        """The grammar of the answer; None if nothing is enforced."""
         if not self.must and not self._keeps_calls(model):
             return None
         wanted = self._callable
@@ -82,7 +82,7 @@ class ToolChoice(Struct, frozen=True):
         return bool(self.strict) and not self.must and model.format.calls[:1] == (_AS_JSON,)
 
     def _call_schema(self, tool: Tool, root: str) -> dict[str, Any]:
-        # The arguments of an optional call are free, unless the tool is strict.
+        # The arguments of an optional call are enforced only if the tool is strict.
         keeps = self.must or tool.name in self.strict
         parameters = (msgspec.json.decode(tool.parameters) if keeps else None) or {"type": "object"}
         return {
@@ -100,7 +100,7 @@ class ToolChoice(Struct, frozen=True):
         return tuple(tool for tool in self.declared if not self.name or tool.name == self.name)
 
 
-# The form of `ToolChoice.grammar`.
+# The form that `ToolChoice.grammar` enforces.
 _HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]*)"\s*,\s*"arguments"\s*:\s*')
 
 
@@ -118,7 +118,7 @@ class ForcedCall:
         return []
 
     def end(self) -> list[Part]:
-        """Ends the answer; returns the call, whose arguments may be cut off, or text that is none."""
+        """Ends the answer; returns the call, whose arguments may be cut off, or text if it is not a call."""
         head = _HEAD.match(self._held)
         if head is None:
             return [Part("text", self._held)] if self._held else []
@@ -131,7 +131,7 @@ class CallRules(Struct, frozen=True):
     """Rules for the calls in an answer.
 
     Without `tools` nothing is a call. `forced`: a grammar makes the answer one call. `most`: further calls
-    are dropped. `loose`: a tool is strict, and nothing makes the model keep its schema.
+    are dropped. `loose`: a tool is strict, but no grammar enforces its schema.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -144,7 +144,7 @@ _LOOSE = Change(
     "tools.strict",
     "true",
     "false",
-    "this model's calls that need not be made are free; “tool_choice” “required” keeps their schema",
+    "no grammar for this model's optional calls; “tool_choice” “required” enforces the schema",
 )
 
 
@@ -164,12 +164,12 @@ Piece = ThoughtDelta | TextDelta | ToolCall
 
 
 class Written:
-    """Parser of one answer, in the format that its first token has. `calls` counts its calls."""
+    """Parser of one answer, in the format of its first token. `calls` counts its calls."""
 
     def __init__(self, rules: CallRules) -> None:
         self._rules = rules
         self._splitter: AnswerSplitter | ForcedCall | None = None
-        self._thought = self._paused = False  # there was a thought; something else followed it
+        self._thought = self._paused = False  # a thought was written; other text followed it
         self.thought_tokens = 0
         self.calls = 0
 
@@ -227,7 +227,7 @@ class Written:
 
 # ---- names
 
-# What chat templates and OpenAI's API accept as the name of a function.
+# Characters that chat templates and OpenAI's API do not accept in the name of a function.
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_NAME = 64
 

@@ -1,10 +1,10 @@
-"""ToolsClient: the tools' process, its servers and their calls, from the window's side.
+"""ToolsClient: the window's interface to the tools' process, its servers and their calls.
 
 Call all methods on one asyncio loop. The process starts with the first `start()`; before, nothing runs. It
 ends with `close()`, and when this process ends, because it reads the end of its stdin.
 
 A call is written to the process once. A server that dies, or the tools' process itself, is started again
-once; the calls that it had are not repeated, but end with a `ToolsError` whose `ran` is None.
+once; its calls are not repeated, but end with a `ToolsError` whose `ran` is None.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class ToolsClient:
         self._starting = asyncio.Lock()  # of the process
         self._reading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._entries: dict[str, ServerEntry] = {}  # by name, as they were given to start()
+        self._entries: dict[str, ServerEntry] = {}  # by name, as passed to start()
         self._servers: dict[int, str] = {}  # the name of each run that is not retired
         self._groups: dict[int, int] = {}  # the process of each run that has not ended
         self._calls: dict[int, _Call] = {}
-        self._changed = asyncio.Event()  # replaced with each state
+        self._changed = asyncio.Event()  # replaced at each new state
         self._numbers = count(1)
         self._closed = False
 
@@ -156,7 +156,7 @@ class ToolsClient:
         except TimeoutError:
             self._post(CancelCall(number))
             raise ToolsError(
-                f"“{tool}” gave no result within {timeout_s:g} s and was cancelled.",
+                f"“{tool}” did not return within {timeout_s:g} s and was cancelled.",
                 "It may have been carried out.",
                 ran=None,
             ) from None
@@ -226,11 +226,11 @@ class ToolsClient:
         self._emit(state)
 
     def _emit(self, event: ServerState | ServerLog) -> None:
-        # Not called here: its exceptions are the loop's, and it may call this client.
+        # Called by the loop, which handles its exceptions, and because it may call this client.
         asyncio.get_running_loop().call_soon(lambda: self.on_event(event))
 
     def _on_died(self, state: ServerState) -> None:
-        """Starts a server again that died; the second time it stays ended, as “failed”."""
+        """Restarts a server that died, once; the second time it is “failed”."""
         self._end_calls(state.run, f"“{state.server}” ended during the call.")
         if self._closed:
             return
@@ -296,7 +296,7 @@ class ToolsClient:
                 if not line:
                     break
                 self._take(decode_host_event(line))
-            except (ValueError, ProtocolError) as error:  # a line above the limit, or none of ours
+            except (ValueError, ProtocolError) as error:  # a line above the limit, or not a message
                 self.log.append(reason_of(error))
         await process.wait()
         await log
@@ -329,7 +329,7 @@ class ToolsClient:
             elif event.phase == "off":  # the last event of a run
                 self._groups.pop(event.run, None)
         name = self._servers.get(event.run)
-        # It was stopped, or the process ends and all its servers with it.
+        # The server was stopped, or the whole process is ending.
         if name is None or (isinstance(event, ServerState) and event.phase == "off"):
             return
         if isinstance(event, ServerLog):
@@ -344,7 +344,7 @@ class ToolsClient:
         self._set(state)
 
     def _on_process_ended(self) -> None:
-        """Ends the groups of servers that a killed process left behind, and treats all servers as dead."""
+        """Kills servers that a killed process left behind, and treats all servers as dead."""
         groups, self._groups = self._groups, {}
         for pid in groups.values():
             with contextlib.suppress(OSError):

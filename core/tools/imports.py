@@ -1,4 +1,4 @@
-"""Servers that other programs have in their configuration: Claude Desktop, LM Studio, Cursor and VS Code.
+"""Finds tool servers in the configuration of other programs: Claude Desktop, LM Studio, Cursor and VS Code.
 
 Nothing is started, connected to or changed. The files are JSON, mostly with comments: `mcpServers`, or
 `servers` with `inputs` in VS Code. Whatever cannot be used is named in `problems`.
@@ -24,7 +24,7 @@ from core.tools.messages import ServerEntry, ToolsError, check_entry
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_SERVERS = 200
-# Fields of an entry that are used, or change nothing for Draftlight.
+# Fields of an entry that are used, or that do not matter to Draftlight.
 _USED = {"command", "args", "env", "url", "serverUrl", "headers", "type", "transport"}
 _IGNORED = {
     "disabled",
@@ -115,7 +115,7 @@ def read(program: str, path: str, data: bytes, home: Path, environment: Mapping[
 
 
 class _Reader:
-    """Reads the entries of one file. `problems` gets what is wrong with them."""
+    """Reads the entries of one file, and appends problems with them to `problems`."""
 
     def __init__(self, home: Path, environment: Mapping[str, str], inputs: Any) -> None:
         self.problems: list[str] = []
@@ -123,7 +123,7 @@ class _Reader:
         self._environment = environment
         listed = inputs if isinstance(inputs, list) else []
         self._inputs = {each["id"]: each for each in listed if isinstance(each, dict) and "id" in each}
-        self._missing: list[str] = []  # of the value being read
+        self._missing: list[str] = []  # variables missing in the value being read
         self._name = ""
 
     def entry(self, name: str, server: Any) -> ServerEntry | None:
@@ -133,10 +133,10 @@ class _Reader:
         kind = server.get("type", server.get("transport", ""))
         if kind == "sse":
             return self._leave_out(
-                "uses the transport “sse”, which is not supported; look for an http address of it"
+                "uses the transport “sse”, which is not supported; use its http address if it has one"
             )
         if kind not in ("", "stdio", "http", "streamable-http", "streamableHttp", "streamable_http"):
-            return self._leave_out(f"is of the unknown kind “{str(kind)[:40]}”")
+            return self._leave_out(f"has the unknown type “{str(kind)[:40]}”")
         unused = sorted(server.keys() - _USED - _IGNORED)
         command, url = server.get("command", ""), server.get("url", server.get("serverUrl", ""))
         args = server.get("args", [])

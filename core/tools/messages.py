@@ -1,7 +1,7 @@
 """Tool servers, tools and results as records, and the messages between the window and the tools' process.
 
 The messages are JSON lines like the worker's. A server's own words (names, descriptions, schemas, results,
-log lines) are untrusted text: bounded in size and well-formed Unicode, and nothing else is known about them.
+log lines) are untrusted text: bounded in size and well-formed Unicode, but otherwise unchecked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from core.errors import ProtocolError, RequestError
 from core.events.wire import Wire, well_formed_json, well_formed_record
 
-# Limits of a result. Its images are base64 on the line, which adds a third.
+# Limits of a result. Its images are sent as base64, which adds a third.
 RESULT_TEXT_BYTES = 1024 * 1024
 RESULT_IMAGE_BYTES = 8 * 1024 * 1024
 # Limit of a line in either direction: a result, or the tools of a server.
@@ -31,8 +31,8 @@ Phase = Literal["off", "starting", "ready", "failed", "ended"]
 class ToolsError(RequestError, code="tool-failed"):
     """A tool server cannot be used, or a call has no result.
 
-    `ran`: whether the call was carried out. False: it was not sent. None: it was sent and may have been
-    carried out, in whole or in part. True: it was, and its result cannot be shown.
+    `ran`: whether the call was executed. False: it was not sent. None: it was sent and may have been
+    executed, in whole or in part. True: it was executed, but its result cannot be shown.
     """
 
     def __init__(self, message: str, hint: str = "", *, ran: bool | None = False) -> None:
@@ -61,7 +61,7 @@ class ServerEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def whole(self) -> str:
-        """The whole command line, quoted as in a shell, or the address."""
+        """The complete command line, quoted as in a shell, or the address."""
         return shlex.join((self.command, *self.args)) if self.command else self.url
 
 
@@ -125,10 +125,10 @@ class ServerTool(Struct, frozen=True):
 
 
 def fingerprint(entry: ServerEntry, tool: ServerTool) -> str:
-    """SHA-256 of all that a permission is bound to, in hexadecimal digits.
+    """SHA-256, in hexadecimal digits, of everything that a permission depends on.
 
     The command line or address, variables and headers, and the tool's name, description and schema. Of
-    secrets only the names are part of it.
+    secrets, only the names are included.
     """
     known = [
         sorted((name, "" if name in entry.secrets else value) for name, value in values.items())
@@ -152,7 +152,7 @@ class ResultImage(Struct, frozen=True):
 class CallResult(Struct, frozen=True):
     """The result of a call.
 
-    `text`: at most `RESULT_TEXT_BYTES` of UTF-8. `cut`: parts were left out, which `text` says at its end.
+    `text`: at most `RESULT_TEXT_BYTES` of UTF-8. `cut`: parts were left out, as the end of `text` says.
     `is_error`: the server says that the call failed; `text` is its reason. `seconds`: duration of the call.
     `other`: descriptions of parts that are neither text nor images, such as sound or links; never fetched.
     """
@@ -191,7 +191,7 @@ class CallTool(Wire, frozen=True):
 
 
 class CancelCall(Wire, frozen=True):
-    """Cancels a call. Nothing is answered."""
+    """Cancels a call. There is no reply."""
 
     call: int
 
@@ -203,9 +203,9 @@ class ServerState(Wire, frozen=True):
     """State of a server; each replaces the last one.
 
     - `phase`: “ended” means that the process died or the connection was lost; a start follows, once. “failed”
-      means that it cannot be used until a person starts it again.
-    - `problem`, `hint`: what is wrong and what to do; empty if nothing is.
-    - `restarts`: how often it was started again after it had died.
+      means that it cannot be used until the user starts it again.
+    - `problem`, `hint`: the error and what to do; empty if there is none.
+    - `restarts`: number of restarts after it died.
     - `pid`: the process, which is also its group; 0 for an address.
     """
 
@@ -220,7 +220,7 @@ class ServerState(Wire, frozen=True):
 
 
 class ServerLog(Wire, frozen=True):
-    """A line that a server wrote to its log (stderr). Long lines are cut, and floods thinned out."""
+    """A line that a server wrote to its log (stderr). Long lines are cut; too many lines are dropped."""
 
     server: str
     line: str

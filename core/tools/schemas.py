@@ -44,8 +44,8 @@ _FORMATS = frozenset(
 )
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
 _ONES = frozenset({"items", "additionalItems", "additionalProperties"})
-# Look-around, back references and word boundaries; a backslash or a class before them makes them plain. A
-# class that is not closed is read once: from each of its brackets it would take time with their square.
+# Look-around, back references and word boundaries; a backslash or a class before them makes them plain. An
+# unclosed class is read once: from each of its brackets it would take quadratic time.
 _IRREGULAR = re.compile(r"\(\?(?:[=!]|<[=!]|P=)|\\[1-9bBk]")
 _PLAIN = re.compile(r"\\\\|\[\^?\]?(?:\\.|[^\]\\])*\]?")
 _MOST_REFERENCES = 16
@@ -118,7 +118,7 @@ def _disjoint(branches: Sequence[Any], root: Any) -> bool:
 
 
 def _tags(schema: dict[str, Any]) -> dict[str, bytes]:
-    """The required properties that have one value only, with it."""
+    """The required properties that allow one value only, with this value."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or not isinstance(required, list):
         return {}

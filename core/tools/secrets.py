@@ -1,8 +1,8 @@
 """Secrets of tool servers: in the system's keychain, or in a private file where there is none.
 
-The file has mode 0600 and lies in Draftlight's data folder; with `DRAFTLIGHT_HOME` it is always used, because
-that folder holds everything. Chats, preferences, backups and logs have the names of secrets only, and masks
-in place of those in arguments and addresses.
+The file has mode 0600 and is in Draftlight's data folder; with `DRAFTLIGHT_HOME` it is always used, because
+that folder holds everything. Chats, preferences, backups and logs have only the names of secrets, and masks
+instead of those in arguments and addresses.
 
 All functions may block, and on macOS the system may ask the person: call them on a thread.
 """
@@ -42,19 +42,19 @@ def place() -> Literal["keychain", "file"]:
 
 
 def without_values(entry: ServerEntry) -> ServerEntry:
-    """`entry` as it is stored: without the values of its secrets; in its arguments or address are masks."""
+    """`entry` as it is stored: without the values of its secrets, and with masks in arguments and address."""
     values = {name: value for name, value in _values(entry).items() if name not in entry.secrets}
     return _with(entry, values, masked(texts_of(entry)))
 
 
 def missing(entry: ServerEntry) -> tuple[str, ...]:
-    """The names of the secrets that `entry` has no value for; of a stored one those of all."""
+    """The names of secrets for which `entry` has no value; for a stored entry, all names."""
     held = _held(entry)
     return tuple(name for name in (*entry.secrets, *_names(entry)) if name not in held)
 
 
 def keep(entry: ServerEntry) -> ServerEntry:
-    """Stores the values that `entry` has for its secrets; returns it without them. Raises `ToolsError`."""
+    """Stores the values of the secrets of `entry`; returns it without them. Raises `ToolsError`."""
     for name, value in _held(entry).items():
         _write(entry.name, name, value)
     return without_values(entry)
@@ -128,7 +128,7 @@ def _read(server: str, name: str) -> str | None:
             return _stored().get(server, {}).get(name)
     try:
         value = keychain.get_password(_SERVICE, f"{server}/{name}")
-    except Exception as error:  # of its backend, of many kinds
+    except Exception as error:  # backends raise many kinds
         raise _refused("read", name, error) from None
     return value if isinstance(value, str) else None
 
@@ -156,7 +156,7 @@ def _refused(what: str, name: str, error: Exception) -> ToolsError:
 
 
 def _keychain() -> Any:
-    """The system's keychain; None if there is none. Only the two that are known are used, never a plug-in."""
+    """The system's keychain; None if there is none. Only the two listed here are used, never plug-ins."""
     if os.environ.get("DRAFTLIGHT_HOME"):
         return None
     name = "macOS" if sys.platform == "darwin" else "SecretService"

@@ -1,1 +1,1 @@
-"""Tools in the open chat: the question whether a call may run, its line, and the choice of tools."""
+"""Tools in the open chat: the permission card of a call, its line in the answer, and the choice of tools."""

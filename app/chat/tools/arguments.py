@@ -1,7 +1,7 @@
-"""ArgumentField: an argument of a call, in full and editable, with lines under its words by their origin.
+"""ArgumentField: shows all of a call's argument, editable, with underlines by the origin of its words.
 
 A plain line: the person's message; dashes: a document; a wave: the result of a tool; dots: the model itself.
-What the person types in the field has no line. `OriginLegend` says the same in words.
+Text that the person types in the field has no line. `OriginLegend` explains the lines.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _LINES = {
 
 
 def origin_color(span: ArgumentSpan) -> str:
-    """The color, in the palette, of the line of words with this origin."""
+    """Palette color of the underline for this origin."""
     if span.origin == "document":
         return source_color(max(0, span.document))
     return {"question": "series_blue", "result": "series_vermilion"}.get(span.origin, "series_grey")
 
 
 def origin_words(span: ArgumentSpan) -> str:
-    """Where the words of `span` are from."""
+    """The origin of `span` in words."""
     return strings.origin_words(span.origin, visible(span.name))
 
 
@@ -99,7 +99,7 @@ class ArgumentArea(TextArea):
 
     @property
     def spoken(self) -> str:
-        """Each run of words with its origin."""
+        """The text for assistive technology: each run of words with its origin."""
         value = self.value
         return ". ".join(
             strings.spoken_origin(value[each.start : each.end], origin_words(each))
@@ -117,7 +117,7 @@ class ArgumentArea(TextArea):
         return super().event(event)
 
     def show_spans(self, spans: Sequence[ArgumentSpan]) -> None:
-        """Show where the words of the unedited text are from."""
+        """Show the origins of the unedited text."""
         moved = spans_after([(each.start, each.end) for each in spans], self._unedited, self.value)
         self.spans = [replace(spans[number], start=start, end=end) for number, start, end in moved]
         self._underline()
@@ -145,7 +145,7 @@ class ArgumentArea(TextArea):
         form = QTextCharFormat()
         form.setUnderlineStyle(_LINES[span.origin])
         form.setUnderlineColor(color(origin_color(span)))
-        if span.origin == "result":  # a result can be written by a stranger
+        if span.origin == "result":  # the text of a result may be an attacker's
             form.setBackground(color("danger_tint"))
         selection.cursor = cursor
         selection.format = form
@@ -158,7 +158,7 @@ def _units(text: str) -> int:
 
 
 def _characters(text: str, units: int) -> int:
-    """How many characters of `text` are before that unit."""
+    """Number of characters of `text` before the UTF-16 unit `units`."""
     count = 0
     for character in text:
         units -= 2 if character > "\uffff" else 1
@@ -172,7 +172,7 @@ _NAME_GAP_PX = 6
 
 
 class ArgumentField(QWidget):
-    """`changed` is called after an edit, `resized` when its height may differ, `remove` by its button."""
+    """`changed` is called after an edit, `resized` when its height may change, `remove` by its button."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class ArgumentField(QWidget):
         return self.area.value
 
     def show_problem(self, words: str) -> None:
-        """Show what is wrong with the text; empty if nothing is."""
+        """Show an error in the text; empty: none."""
         if words == self.problem.text():
             return
         self.problem.setText(words)
@@ -231,7 +231,7 @@ _LEGEND_LINE_PX = 18
 
 
 class OriginLegend(QWidget):
-    """The kinds of lines with what they mean, in as many rows as it takes."""
+    """Legend of the underlines, in as many rows as needed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -245,7 +245,7 @@ class OriginLegend(QWidget):
         self.hide()
 
     def show_origins(self, spans: Iterable[ArgumentSpan], *, edited: bool) -> None:
-        """Show the origins of `spans`. `edited`: something was typed in the fields, which has no line."""
+        """Show the origins of `spans`. `edited`: fields have typed text, which has no line."""
         self._origins = tuple({(each.origin, each.name): each for each in spans}.values())
         self._edited = edited
         self.setAccessibleName(strings.legend([words for _, words in self._items]))
@@ -255,7 +255,7 @@ class OriginLegend(QWidget):
 
     @property
     def text(self) -> str:
-        """What it says, without the lines."""
+        """The legend as text, without the lines."""
         return self.accessibleName()
 
     @property
@@ -274,7 +274,7 @@ class OriginLegend(QWidget):
         return px_size(QSize(200, _LEGEND_LINE_PX))
 
     def _placed(self, width: float) -> list[tuple[float, int, ArgumentSpan | None, str]]:
-        """Left, row, and content of each item in a legend of that width in design pixels."""
+        """Left edge, row and content of each item in a legend of `width` design pixels."""
         metrics = QFontMetricsF(ui_font(11))
         found: list[tuple[float, int, ArgumentSpan | None, str]] = []
         left, row = 0.0, 0

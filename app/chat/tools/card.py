@@ -1,8 +1,8 @@
-"""CallCard: the question whether a call may run. It shows all of the call, and its arguments can be edited.
+"""CallCard: asks for permission to run a call. It shows the whole call; arguments can be edited.
 
-Nothing allows the call by accident: no button is a default one, the card never takes the focus by itself, and
-what allows stays disabled for `ARMED_AFTER_MS` after the card appeared or moved, so that neither a key that
-was meant for something else nor the second click of a double click reaches it.
+A call cannot be allowed by accident: no button is the default one, the card never takes the focus, and the
+buttons that allow stay disabled for `ARMED_AFTER_MS` after the card appeared or moved, so that neither a key
+that was meant for another widget nor the second click of a double click presses them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TWO_ROWS_BELOW_PX = 560
 
 
 class CallNotes(QWidget):
-    """What the server says of a tool, and why the call is asked about."""
+    """The server's description of the tool, and the reasons why the call needs approval."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class CallNotes(QWidget):
 
     @property
     def texts(self) -> list[str]:
-        """The reasons, then what the server says."""
+        """The reasons, then the server's description."""
         return [label.text() for label in (*self.reasons, *self.notes)]
 
     def show_view(self, view: CallView) -> None:
@@ -80,7 +80,7 @@ class CallNotes(QWidget):
 
 
 class CallCard(QWidget):
-    """Asks about `view`. `act` gets the person's intents; `resized` is called when its height may differ."""
+    """Asks about `view`. `act` gets the person's intents; `resized` is called when its height may change."""
 
     def __init__(
         self,
@@ -137,14 +137,14 @@ class CallCard(QWidget):
     # ---- content
 
     def show_view(self, view: CallView) -> None:
-        """Show what is known now: the origins of words, the reasons and the tool. What was edited stays."""
+        """Update the origins of words, the reasons and the tool. Edits stay."""
         if view == self._view:
             return
         self._view = view
         for shown in self.fields:
             shown.area.show_spans(self._spans(shown.field))
         self._show_state()
-        self._disarm()  # so that it is seen before anything is allowed
+        self._disarm()  # the person must see the change before allowing
         self._resized()
 
     @property
@@ -259,7 +259,7 @@ class CallCard(QWidget):
         return len(self.fields) == 1 and self.fields[0].field.name == strings.WHOLE
 
     def _values(self) -> tuple[dict[str, object], dict[str, str]]:
-        """The values by name, and what is wrong with the other fields."""
+        """Values and errors of the fields, both by name."""
         if not self._is_whole:
             return values_of((shown.field, shown.text) for shown in self.fields)
         try:
@@ -271,7 +271,7 @@ class CallCard(QWidget):
         return values, {}
 
     def _show_state(self) -> None:
-        """Show what is wrong, where words are from, and which buttons can be pressed."""
+        """Show errors and origins, and enable the buttons that can be pressed."""
         values, problems = self._values()
         about, refused = ("", "") if problems else problem_of(values, self._view.tool.schema)
         named = {shown.field.name for shown in self.fields}

@@ -1,4 +1,4 @@
-"""The choice of a chat's tools: the composer's button with their number and tokens, and its popover."""
+"""The choice of a chat's tools: the composer's button, with their number and tokens, and its popover."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.theme.zoom import px
 
 
 class ToolOffer(Struct, frozen=True):
-    """A tool that can be chosen. `tokens`: what its declaration takes in a prompt; None: not counted yet."""
+    """A tool that can be chosen. `tokens`: length of its declaration in a prompt; None: not counted yet."""
 
     name: str
     description: str = ""
@@ -31,7 +31,7 @@ class ToolOffer(Struct, frozen=True):
 
 
 class ServerOffer(Struct, frozen=True):
-    """A server that is on. `says` is why it has no tools: that it starts, or what is wrong."""
+    """A server that is on. `says`: why it has no tools, because it is starting or has an error."""
 
     name: str
     tools: tuple[ToolOffer, ...] = ()
@@ -40,7 +40,7 @@ class ServerOffer(Struct, frozen=True):
 
 
 class ToolChoice(Struct, frozen=True):
-    """What can be chosen in the open chat, and what is. `why_not`: why the loaded model may not use tools."""
+    """Available and chosen tools of the open chat. `why_not`: why the loaded model may not use tools."""
 
     servers: tuple[ServerOffer, ...] = ()
     chosen: tuple[ChosenTool, ...] = ()
@@ -48,7 +48,7 @@ class ToolChoice(Struct, frozen=True):
 
     @property
     def tokens(self) -> int | None:
-        """Of all chosen tools; None if one is not counted."""
+        """Total of all chosen tools; None if one is not counted."""
         counts = {
             ChosenTool(server.name, tool.name): tool.tokens
             for server in self.servers
@@ -60,10 +60,10 @@ class ToolChoice(Struct, frozen=True):
 
 
 class ToolsButton(Button):
-    """Opens the choice, above it. `wire` sets what it does."""
+    """Opens the popover above it. `wire` sets its callbacks."""
 
     def __init__(self, closed: Callable[[], object], parent: QWidget | None = None) -> None:
-        """`closed` is called when the choice was closed."""
+        """`closed` is called when the popover was closed."""
         super().__init__(strings.TOOLS, "quiet", parent=parent)
         self.choice = ToolChoice()
         self._closed = closed
@@ -104,7 +104,7 @@ class ToolsButton(Button):
             self.popover.show_choice(choice)
 
     def open(self) -> None:
-        """Open the choice above the button."""
+        """Open the popover above the button."""
         self._opened()
         self.popover.open_at(self.mapToGlobal(QPoint(0, 0)))
 
@@ -115,7 +115,7 @@ _MOST_PX = 380
 
 
 class ToolsPopover(QFrame):
-    """The tools of all servers, each with a check box, and their sum."""
+    """The tools of all servers, each with a check box, and the total of tokens."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class ToolsPopover(QFrame):
             self._fit()
 
     def open_at(self, corner: QPoint) -> None:
-        """Open it with its lower left corner at a point of the screen."""
+        """Open it with its lower left corner at `corner`, a point on the screen."""
         self._corner = corner
         self._fit()
         self.show()
@@ -205,7 +205,7 @@ class ToolsPopover(QFrame):
     # ---- inside
 
     def _fit(self) -> None:
-        """As high as the list, and above the button."""
+        """Fit the height to the list, and move above the button."""
         self._list.activate()
         self._scroll.setFixedHeight(min(px(_MOST_PX), max(px(24), self._page.sizeHint().height())))
         self._column.activate()

@@ -16,14 +16,14 @@ REFUSE = "Don’t Allow"
 STOP = "Stop"
 ALLOW_ONCE_SAYS = "Runs this call with these arguments, once."
 ALLOW_CHAT_SAYS = (
-    "Runs this call, and later calls of this tool in this chat without asking, as long as every address, path"
-    " and command in them stands in your own messages."
+    "Runs this call, and later calls of this tool in this chat without asking, if every address, path and"
+    " command in them is in your own messages."
 )
 ALLOW_ALWAYS_SAYS = (
-    "Runs this call, and later calls of this tool in all chats without asking, as long as every address, path"
-    " and command in them stands in your own messages. It can be taken back in the window “Tools”."
+    "Runs this call, and later calls of this tool in all chats without asking, if every address, path and"
+    " command in them is in your own messages. You can revoke this in the window “Tools”."
 )
-REFUSE_SAYS = "Does not run this call. The model is told, and continues."
+REFUSE_SAYS = "Does not run this call. The model is informed and continues."
 STOP_SAYS = "Does not run this call, and ends the answer."
 NO_ARGUMENTS = "The call has no arguments."
 WHOLE = "Arguments"
@@ -31,16 +31,16 @@ REMOVE_ARGUMENT = "Remove “{name}”"
 ADD_ARGUMENT = "Add Argument"
 REQUIRED = "required"
 NOT_AN_OBJECT = "The arguments must be a JSON object, like {…}."
-READ_ONLY = "“{server}” says that this tool only reads. That is not checked."
-NOT_READ_ONLY = "“{server}” does not say that this tool only reads."
+READ_ONLY = "“{server}” says that this tool only reads data. Draftlight cannot check this."
+NOT_READ_ONLY = "“{server}” does not say that this tool only reads data."
 SAYS = "“{server}” says: {words}"
 WAITS = "Waits for your permission"
-YOURS = "no line: typed here by you"
-LEGEND = "Where the words are from: {words}"
+YOURS = "no line: typed by you in this card"
+LEGEND = "Origin of the words: {words}"
 _DESCRIPTION_CHARACTERS = 280
 
 # ---- a call in the answer
-CALL_SAYS = "A call of a tool. Press to show or hide the call and its result."
+CALL_SAYS = "Tool call. Press to show or hide the call and its result."
 IMAGES_OF_RESULT = "Images of the result"
 
 
@@ -49,7 +49,7 @@ def question(server: str, tool: str) -> str:
 
 
 def described(server: str, description: str) -> str:
-    """What a server says of its tool, on one line; empty if it says nothing."""
+    """A server's description of its tool, on one line; empty without one."""
     words = " ".join(description.split())
     if len(words) > _DESCRIPTION_CHARACTERS:
         words = words[:_DESCRIPTION_CHARACTERS].rstrip() + "…"
@@ -57,7 +57,7 @@ def described(server: str, description: str) -> str:
 
 
 def origin_words(origin: str, name: str) -> str:
-    """Where words of an argument are from, for the legend, a tooltip and assistive technology."""
+    """The origin of words of an argument, for the legend, a tooltip and assistive technology."""
     match origin:
         case "question":
             return "your message"
@@ -73,7 +73,7 @@ def spoken_origin(text: str, origin: str) -> str:
     return f"“{text}”: {origin}"
 
 
-# Past forms of the verbs with which names of tools begin.
+# Past tense of verbs with which tool names begin.
 _PAST = {
     "add": "Added",
     "browse": "Browsed",
@@ -130,7 +130,7 @@ def main_argument(arguments: str) -> str:
 
 
 def call_line(call: CallRecord) -> str:
-    """What became of a call, in a line: “Got forecast: Bern, 0.8 s”."""
+    """The state of a call in one line: “Got forecast: Bern, 0.8 s”."""
     tool, about = call.tool or call.name, main_argument(call.arguments)
     subject = f"{tool}: {about}" if about else tool
     match call.state:
@@ -143,7 +143,7 @@ def call_line(call: CallRecord) -> str:
         case "failed":
             return f"Failed: {subject}{_took(call.seconds)}"
         case "unknown":
-            return f"Not known whether it ran: {subject}"
+            return f"May have run: {subject}"
         case _:
             done = done_words(tool)
             return f"{done}: {about}{_took(call.seconds)}" if about else f"{done}{_took(call.seconds)}"
@@ -171,7 +171,7 @@ _RESULT_CHARACTERS = 20_000
 def shown_result(call: CallRecord) -> str:
     """The text of a result for the answer; a long one is cut. Empty if there is nothing to show."""
     text, left = call.result[:_RESULT_CHARACTERS], len(call.result) - _RESULT_CHARACTERS
-    notes = [f"… and {left:,} more characters, which the model got"] if left > 0 else []
+    notes = [f"… and {left:,} more characters, which were sent to the model"] if left > 0 else []
     if call.left_out:
         notes.append(f"Not shown: {', '.join(each.rstrip(',') for each in call.left_out)}")
     return "\n\n".join(filter(None, (text, *notes)))
@@ -189,21 +189,21 @@ def call_figures(forced: int, copied: int, new: int) -> str:
 
 
 CALL_FIGURES_SAYS = (
-    "Forced tokens are the only ones that the call’s form allows. Copied ones were drafted from earlier text"
-    " and accepted. New ones were written by the model."
+    "Forced tokens are the only ones that the syntax of the call allows. Copied tokens were drafted from"
+    " earlier text and accepted. New tokens were generated by the model."
 )
 
 # ---- the choice of tools
 TOOLS = "Tools"
 MANAGE = "Manage Tools…"
 ADD_SERVERS = "Add Servers…"
-NO_SERVERS = "No tools yet. Servers with tools are added in the window “Tools”."
-CHOICE = "Tools of this chat"
-CHOICE_SAYS = "Which tools the model may ask for in this chat. Each call is asked about before it runs."
+NO_SERVERS = "No tools yet. Add a server in the window “Tools”."
+CHOICE = "Tools in this chat"
+CHOICE_SAYS = "Tools that the model may call in this chat. Each call needs your permission before it runs."
 ALL_OF = "All tools of {server}"
 STARTING = "Starting…"
 UNREAD_CALLS = (
-    "Tools may not work with this model: its chat template has no form of calls that Draftlight knows."
+    "Tools may not work with this model: Draftlight does not support its chat template’s format of calls."
 )
 HAS_NO_TOOLS = "This server has no tools."
 
@@ -217,7 +217,7 @@ def tools_button(count: int, tokens: int | None) -> str:
 
 
 def chosen(count: int, tokens: int | None) -> str:
-    """The sum in the popover."""
+    """The popover's total."""
     words = f"{count:,} chosen" if count else "None chosen"
     return words if not count or tokens is None else f"{words}, {tokens:,} tokens"
 

@@ -1,1 +1,1 @@
-"""The window of the tool servers: adding, switching on, what they say, and what is allowed."""
+"""The window of the tool servers: adds them, switches them on, shows their tools, logs and permissions."""

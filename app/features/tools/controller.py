@@ -1,4 +1,4 @@
-"""ToolsPage: fills the window of the tool servers, and carries out its commands."""
+"""ToolsPage: fills the window of the tool servers and runs its commands."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ToolsPage(QObject):
         self.show()
 
     def show(self) -> None:
-        """Show the servers and what is allowed as they are now."""
+        """Show the current servers and permissions."""
         servers = self._servers
         rows = [
             server_row(each, servers.state(each.name), servers.is_on(each.name)) for each in servers.entries

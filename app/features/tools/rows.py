@@ -1,4 +1,4 @@
-"""Rows of the window of the tool servers: servers, tools, and what is allowed."""
+"""Rows of the window of the tool servers: servers, tools and permissions."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def allowance_id(allowance: Allowance) -> str:
 
 
 def allowance_rows(allowances: Sequence[Allowance], titles: Mapping[str, str]) -> tuple[AllowanceRow, ...]:
-    """The rows of what is allowed. `titles` are those of the chats by id."""
+    """The rows of permissions. `titles`: titles of chats by id."""
     return tuple(
         AllowanceRow(
             allowance_id(each),

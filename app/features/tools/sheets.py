@@ -56,9 +56,9 @@ def values_of(text: str, sign: Literal["=", ":"]) -> dict[str, str]:
 
 
 class ServerSheet(QDialog):
-    """Lets a person write or change a server.
+    """Adds or edits a server.
 
-    Values of secrets are not shown; one that stays as it is keeps its value. Deletes itself when closed.
+    Values of secrets are not shown; an unchanged one keeps its value. Deletes itself when closed.
     """
 
     saved = Signal(object)  # ServerEntry with the values of new secrets
@@ -103,7 +103,7 @@ class ServerSheet(QDialog):
         self.name.setFocus()
 
     def entry(self) -> ServerEntry:
-        """What is written. Raises `ToolsError` if it cannot be a server."""
+        """The server as entered. Raises `ToolsError` if it is invalid."""
         name = " ".join(self.name.text().split())
         if name in self._taken:
             raise ToolsError(strings.is_taken(name))
@@ -185,7 +185,7 @@ class ServerSheet(QDialog):
 
 
 class ImportSheet(QDialog):
-    """Lets a person choose servers of other programs. Below each is its whole command and environment.
+    """Imports chosen servers of other programs. Shows the whole command and environment of each.
 
     Deletes itself when closed.
     """
@@ -193,7 +193,7 @@ class ImportSheet(QDialog):
     imported = Signal(object)  # list of ServerEntry with the values of their secrets
 
     def __init__(self, found: Sequence[Found], taken: Collection[str], parent: QWidget) -> None:
-        """`taken`: names of servers that exist; those are not offered."""
+        """`taken`: names of existing servers, which cannot be chosen."""
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(strings.IMPORT_TITLE)
@@ -225,10 +225,10 @@ class ImportSheet(QDialog):
         column.setSizeConstraint(QLayout.SizeConstraint.SetFixedSize)
         on_click((self.cancel, self.reject), (self.accept_button, self._import))
         self._enable()
-        self.setFocus()  # a frame on a box would look like a suggestion
+        self.setFocus()  # a focus frame on a check box would look like a recommendation
 
     def _section(self, found: Found, taken: set[str]) -> QLayout:
-        """The servers of one program, and what of its file cannot be used."""
+        """The servers of one program, and the problems in its file."""
         column = column_of(
             TextLabel(strings.found_in(found.program), 13, 18, "text", weight=600),
             TextLabel(visible(found.path), 11, 15, "text2", elide=Qt.TextElideMode.ElideMiddle),

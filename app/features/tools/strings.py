@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.session.strings import MACHINE
 
 TITLE = "Tools"
-SUBTITLE = "Servers whose tools the model may ask for"
+SUBTITLE = "Servers whose tools the model may call"
 SERVERS = "Servers"
 ALLOWED = "Allowed"
 PAGES = "Page"
@@ -22,13 +22,13 @@ NO_SERVERS_HINT = (
 LIST = "Tool servers"
 SWITCH = "Server is on"
 ON = "On"
-OFF_NOTE = "Off. Nothing of it runs. Read the command before you switch it on: it runs with your rights."
+OFF_NOTE = "Off. It does not run. Read the command before you switch it on: it runs with your permissions."
 ADDRESS_OFF_NOTE = "Off. Nothing is sent to it."
 STARTING = "Starting…"
-AGAIN = "It ended and is being started again."
+AGAIN = "It ended and is being restarted."
 READY = "Running"
-FAILED = "Does not run"
-RESTARTED = "It ended once and was started again."
+FAILED = "Failed"
+RESTARTED = "It ended once and was restarted."
 
 TABS = "Part of the server"
 TAB_TOOLS = "Tools"
@@ -38,13 +38,11 @@ COMMAND = "Command"
 ADDRESS = "Address"
 ENVIRONMENT = "Environment"
 HEADERS = "Headers"
-ENVIRONMENT_NOTE = (
-    "Besides these it gets your home folder, user name, language and the search path, nothing else."
-)
+ENVIRONMENT_NOTE = "It also gets your home folder, user name, language and search path, and nothing else."
 NO_ENVIRONMENT = "none"
-NO_LOG = "It has written nothing."
+NO_LOG = "The log is empty."
 TOOL = "Tool"
-READS = "Says it only reads"
+READS = "Claims read-only"
 TOKENS = "Tokens"
 YES = "yes"
 NO = "no"
@@ -52,21 +50,21 @@ TOOL_LIST = "Tools of the server"
 TOOL_DETAIL = "Description and schema of the tool"
 NO_TOOLS = "No tools"
 NO_TOOLS_HINT = "They are listed while the server runs."
-NO_DESCRIPTION = "The server does not describe it."
+NO_DESCRIPTION = "The server gives no description."
 SCHEMA = "Schema of the arguments"
 
 ALLOWED_LIST = "Allowed tools"
-NOTHING_ALLOWED = "Nothing is allowed without asking"
+NOTHING_ALLOWED = "No tools are allowed without asking"
 NOTHING_ALLOWED_HINT = "“This Tool in This Chat” and “Always” in a chat add a tool here."
 SCOPE = "Where"
 SERVER = "Server"
 ALWAYS = "All chats"
-GONE_CHAT = "A chat that is deleted"
-TAKE_BACK = "Take Back"
-TAKE_BACK_ALL = "Take Back All"
+GONE_CHAT = "Deleted chat"
+TAKE_BACK = "Revoke"
+TAKE_BACK_ALL = "Revoke All"
 ALLOWED_NOTE = (
-    "An allowed tool still asks when an address, path or command in a call does not stand in your own"
-    " messages, when the same call comes twice, and when the server’s command, the tool’s description or its"
+    "A call of an allowed tool still needs permission if an address, path or command in it is not in your"
+    " own messages, if the same call is repeated, or if the server’s command, the tool’s description or its"
     " schema has changed."
 )
 
@@ -108,18 +106,18 @@ IMPORT_TITLE = "Import Servers"
 IMPORT_ACCEPT = "Import"
 IMPORT_NOTE = (
     f"Found in settings of other programs on {MACHINE}. They are off until you switch them on. Read each"
-    " command: it runs with your rights."
+    " command: it runs with your permissions."
 )
 NOTHING_FOUND = "No servers were found in Claude Desktop, LM Studio, Cursor or VS Code."
 DONE = "Done"
 
 
 def is_there(name: str) -> str:
-    return f"{name} (there is a server of that name)"
+    return f"{name} (a server with this name exists)"
 
 
 def is_taken(name: str) -> str:
-    return f"There is a server “{name}” already. Give this one another name."
+    return f"A server named “{name}” already exists. Choose another name."
 
 
 def found_in(program: str) -> str:
@@ -140,7 +138,7 @@ def remove_title(name: str) -> str:
     return f"Remove “{name}”?"
 
 
-REMOVE_DETAIL = "It ends, and its secrets are erased from the keychain. Calls in chats stay."
+REMOVE_DETAIL = "The server is stopped, and its secrets are erased from the keychain. Calls in chats stay."
 REMOVE_ANSWER = "Remove"
 
 

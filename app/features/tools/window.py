@@ -1,4 +1,4 @@
-"""ToolsWindow: the tool servers with their state, tools, command and log, and what is allowed without asking.
+"""ToolsWindow: the tool servers with their state, tools, command and log, and the permissions.
 
 Independent of the servers: the controller fills it and listens to its widgets.
 """
@@ -119,7 +119,7 @@ class ServerDetail(QWidget):
         )
 
     def show_server(self, entry: ServerEntry, state: ServerState, on: bool, tokens: int | None) -> None:
-        """Show a server. `tokens`: of all its tools; None if they are not all counted."""
+        """Show a server. `tokens`: total of its tools; None if some are not counted."""
         self.name.setText(visible(entry.name))
         self.name.updateGeometry()
         self.switch.setChecked(on)
@@ -134,7 +134,7 @@ class ServerDetail(QWidget):
             self.command.setPlainText(command)
 
     def show_log(self, text: str) -> None:
-        """Show the log, at its end if it was there."""
+        """Show the log; stays at its end if it was scrolled there."""
         bar = self.log.verticalScrollBar()
         at_end = bar.value() >= bar.maximum()
         self.log.setPlainText(text or strings.NO_LOG)
@@ -161,7 +161,7 @@ def _state_words(entry: ServerEntry, state: ServerState, on: bool, tokens: int |
 def command_text(entry: ServerEntry, *, note: bool = True) -> str:
     """The whole command line or address of a server, and its environment or headers; secrets are hidden.
 
-    `note`: say what else of the environment it gets.
+    `note`: add which other variables it gets.
     """
     entry = without_values(entry)
     values = entry.env if entry.command else entry.headers
@@ -175,7 +175,7 @@ def command_text(entry: ServerEntry, *, note: bool = True) -> str:
 
 
 class ToolsPart(QWidget):
-    """The tools of a server, and all that it says of the selected one."""
+    """The tools of a server, and the description and schema of the selected one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class ToolsPart(QWidget):
 
 
 class AllowedPage(QWidget):
-    """What is allowed without asking, and how to take it back."""
+    """Tools that are allowed without asking, with buttons to revoke this."""
 
     def __init__(self) -> None:
         super().__init__()

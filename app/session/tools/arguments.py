@@ -1,8 +1,8 @@
-"""Arguments of a call: checked, and compared with what the person wrote. Pure.
+"""Arguments of a call: checked, and compared with the person's messages. Pure.
 
-Arguments are a JSON object as text. `outside_of` decides by what is certainly harmless: numbers, words, dates
-and times are; any other word of a string counts as an address or path. Strings under a name such as `url` or
-`command`, and those of a tool with such a name, must stand in the person's messages as a whole.
+Arguments are a JSON object as text. For `outside_of`, only numbers, plain words, dates
+and times are harmless; any other word of a string counts as an address or path. Strings under a name such as
+`url` or `command`, and those of a tool with such a name, must be in the person's messages as a whole.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from app.session import strings
 from core.errors import RequestError
 
 _MOST_CHARACTERS = 1_000_000
-# Objects and lists in each other. How deep a JSON parser reads depends on the version of Python.
+# Nested objects and lists. The depth that a JSON parser accepts depends on the version of Python.
 _MOST_DEPTH = 100
-# Named in a reason.
+# Most addresses, paths and commands that a reason lists.
 _MOST_NAMED = 5
 
 
 def checked_arguments(text: str) -> str:
-    """The JSON object `text` on one line, as a tool gets it.
+    """The JSON object `text` on one line, as it is sent to a tool.
 
     Raises `RequestError` if it is not exactly one JSON object: also for a name that occurs twice, because
-    programs differ in which of them counts, for numbers and characters that JSON or UTF-8 cannot have, and if
+    programs differ in which value they use, for numbers and characters that JSON or UTF-8 cannot have, and if
     it is nested deeper than programs agree to read.
     """
     return json.dumps(_read(text), ensure_ascii=False, allow_nan=False)
 
 
 def same_arguments(first: str, second: str) -> bool:
-    """Whether both are the same JSON value; names may be in another order."""
+    """Whether both are the same JSON value, regardless of the order of names."""
     try:
         return _ordered(_read(first)) == _ordered(_read(second))
     except RequestError:
@@ -42,7 +42,7 @@ def same_arguments(first: str, second: str) -> bool:
 
 
 def outside_of(tool: str, arguments: str, own_texts: Sequence[str]) -> tuple[str, ...]:
-    """The addresses, paths and commands in a call of `tool` that none of `own_texts` has, at most five."""
+    """The addresses, paths and commands in a call of `tool` that are in none of `own_texts`; at most five."""
     try:
         value = _read(arguments)
     except RequestError:
@@ -74,7 +74,7 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether a JSON value has more objects and lists in each other than arguments may have."""
+    """Whether a JSON value nests objects and lists more deeply than arguments may."""
     layer = [value]
     for _ in range(_MOST_DEPTH + 1):
         layer = [one for one in layer if isinstance(one, dict | list)]
@@ -101,7 +101,7 @@ def _ordered(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-# ---- what a permission for more than one call covers
+# ---- the scope of a permission for several calls
 
 # Words in the names of arguments and tools. A value with such a name is checked as a whole.
 # fmt: off
@@ -114,9 +114,9 @@ _EXACT = frozenset({
     "shell", "source", "spawn", "sql", "target", "terminal", "to", "uri", "uris", "url", "urls", "zsh",
 })
 # fmt: on
-# Compiled at their first use, which a chat without tools does not have.
+# Compiled at their first use, so not for chats without tools.
 _NAME_WORDS = r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])"
-# Between words of a text.
+# Separators of words.
 _BETWEEN = "[\\s\"'`“”„‘’«»()\\[\\]{}<>|,;]+"
 _HARMLESS = (
     r"[^\W_](?:[\w'’-]*\w)?"  # a word
@@ -124,7 +124,7 @@ _HARMLESS = (
     r"|\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?|\d{1,2}:\d\d(?::\d\d)?"  # a date, a time
     r"|[-–—%]|"
 )
-# Other characters that are read as a dot or a slash in addresses.
+# Characters that programs treat as a dot or slash in addresses.
 _DOTS = str.maketrans({"。": ".", "｡": ".", "∕": "/", "⁄": "/", "⧸": "/"})
 _BEFORE = r"(?<![\w./\\~@:%&=#$+-])"
 _BEHIND = r"(?![\w/\\~@%&=#$+-]|[.:?!]\S)"

@@ -4,8 +4,8 @@
        └─refuse→ denied
 
 `waiting`: no permission yet. `unknown`: the process or the window ended while the call was running, so it may
-have run. Nothing leads back: a call runs at most once. A record follows the tokens of the generation that
-wrote the call; several records may follow the same generation.
+have run. No transition leads back: a call runs at most once. A record follows the tokens of the generation
+that wrote the call; several records may follow the same generation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.tools.messages import ServerTool
 
 CallState = Literal["waiting", "running", "done", "denied", "failed", "unknown"]
 Scope = Literal["once", "chat", "always"]
-# A longer result is a document.
+# A longer result is given to the model as a document.
 LONG_CHARACTERS = 2_000
 _ANY_OBJECT = '{"type": "object"}'
 
@@ -62,13 +62,13 @@ def _object_schema(schema: str) -> str:
 class CallRecord(Struct, frozen=True):
     """A call that the model wrote, and its result.
 
-    - `id`: unique. `name`: the declared name of the tool, `fingerprint` its hash, both when it was called.
-    - `written`: the arguments as the model wrote them, `arguments` as they were permitted, or are to be; both
+    - `id`: unique. `name`: the tool's declared name, `fingerprint` its hash, both at the time of the call.
+    - `written`: the arguments as the model wrote them, `arguments` as permitted or shown for permission; both
       are JSON objects as text.
     - `result`: the returned text, or the reason why there is none. `images`: returned images. `left_out`:
-      what else was returned and is only named. `is_cut`: the text was longer.
+      descriptions of other returned parts. `is_cut`: the text was cut.
     - `seconds`: duration of the call. `allowed_by`: the permission's scope, empty before.
-    - `is_left_out`: the model does not get the result any more, because the context was full.
+    - `is_left_out`: the result is no longer in the prompt, because the context was full.
     - `after`: the number of tokens of the answer before the call's result.
     """
 
@@ -96,7 +96,7 @@ class CallRecord(Struct, frozen=True):
 
     @property
     def message(self) -> Message:
-        """The result as the model gets it. A long text is a document, so that it can be read sparsely."""
+        """The result as a message of the prompt. A long text is a document, which can be read sparsely."""
         if self.is_left_out:
             return Message("tool", strings.RESULT_LEFT_OUT, tool_call_id=self.id)
         notes = [strings.LEFT_OUT.format(what=each) for each in self.left_out]
@@ -107,7 +107,7 @@ class CallRecord(Struct, frozen=True):
 
     @property
     def document(self) -> Attachment | None:
-        """The result if it is long and the model still gets it."""
+        """The result as a document, if it is long and still in the prompt."""
         if self.is_left_out or len(self.result) < LONG_CHARACTERS:
             return None
         return Attachment(strings.OF_TOOL.format(name=self.tool), self.result)
@@ -120,5 +120,5 @@ class CallRecord(Struct, frozen=True):
 
     @property
     def written_call(self) -> ToolCall:
-        """The call as the model gets it again."""
+        """The call as later prompts repeat it."""
         return ToolCall(self.id, self.name, self.arguments)

@@ -1,11 +1,11 @@
-"""The arguments of a call as a form: fields that a person reads and edits, and what is wrong with them. Pure.
+"""The arguments of a call as a form: fields to read and edit, and errors in them as sentences. Pure.
 
-A string is shown as it is, anything else as JSON. A string with characters that cannot be seen, or that
-change the direction of the text around them, is shown as JSON as well, in which they are escaped: nothing
-that is sent is hidden from the person who allows it.
+A string is shown as it is, anything else as JSON. A string with invisible characters, or with characters
+that change the direction of the text around them, is shown as JSON as well, which escapes them: nothing that
+is sent is hidden from the person who allows it.
 
-`problem_of` checks what JSON schemas say about types, choices, limits, lengths and required values. It checks
-no regular expressions, because one of a server can take forever, and no formats; the server does.
+`problem_of` checks the types, choices, limits, lengths and required values of a JSON schema. It leaves
+regular expressions, which can take forever, and formats to the server.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from msgspec.structs import replace
 from app.session.tools.arguments import is_too_deep
 from core.events.wire import well_formed
 
-_DEEPEST = 32  # of a schema's references and parts
+_DEEPEST = 32  # nested references and parts of a schema
 _MOST_DIGITS = 400
 _QUOTED_CHARACTERS = 60
 _MOST_CHOICES = 8
 
 
 class FormError(ValueError):
-    """A text is not the argument that it should be; its message is a sentence."""
+    """A text is not a valid value; the message is a sentence for the user."""
 
 
 class Field(Struct, frozen=True):
     """One argument. `text` is shown and edited: the string itself (`plain`), else JSON.
 
-    `mistaken`: it is a string where the schema has none, so a text that is JSON counts as such.
-    `says`: the schema's description of it. `given`: the call has it; otherwise an empty text leaves it out.
+    `mistaken`: it is a string although the schema has another type, so text that is JSON is parsed.
+    `says`: its description in the schema. `given`: the call has it; otherwise an empty text leaves it out.
     """
 
     name: str
@@ -50,21 +50,21 @@ class Field(Struct, frozen=True):
 
 
 def shown_value(value: Any) -> tuple[str, bool]:
-    """The text that shows a value of JSON, and whether it is the string itself."""
+    """The text that displays a JSON value, and whether it is the string itself."""
     if isinstance(value, str) and not any(map(_is_unseen, value)):
         return value, True
     return visible(json.dumps(value, ensure_ascii=False, indent=2)), False
 
 
 def visible(text: str) -> str:
-    """The text with its unseen characters escaped as in JSON."""
+    """The text with invisible characters escaped as in JSON."""
     if not any(map(_is_unseen, text)):
         return text
     return "".join(json.dumps(each)[1:-1] if _is_unseen(each) else each for each in text)
 
 
 def fields_of(arguments: str, schema: str) -> tuple[Field, ...] | None:
-    """The fields of `arguments`, and those that are required and missing. None if it is no JSON object."""
+    """Fields of `arguments`, and of required arguments that are missing. None if it is not a JSON object."""
     try:
         given = read_json(arguments)
     except FormError:
@@ -78,7 +78,7 @@ def fields_of(arguments: str, schema: str) -> tuple[Field, ...] | None:
 
 
 def empty_field(name: str, schema: str) -> Field:
-    """The field of an argument that is not given yet."""
+    """The empty field of an argument that the call does not have."""
     properties, required = _declared(schema)
     declared = properties.get(name)
     plain = isinstance(declared, dict) and declared.get("type", "string") == "string"
@@ -92,7 +92,7 @@ def optional_names(fields: Iterable[Field], schema: str) -> tuple[str, ...]:
 
 
 def values_of(fields: Iterable[tuple[Field, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values of fields with these texts by name, and what is wrong with the others, in sentences."""
+    """The values of fields with these texts, and the errors of invalid fields as sentences, both by name."""
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for field, text in fields:
@@ -117,13 +117,13 @@ def _string_or_json(text: str) -> Any:
 
 
 def joined(values: Mapping[str, Any]) -> str:
-    """The JSON object that is sent."""
+    """The values as the JSON object that is sent."""
     text = json.dumps(values, ensure_ascii=False)
     return text if well_formed(text) == text else json.dumps(values)
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text. Raises `FormError` with a sentence that names the place."""
+    """The value of a JSON text. Raises `FormError`, whose sentence says where the error is."""
     if not text.strip():
         raise FormError("A value is missing.")
     try:
@@ -142,7 +142,7 @@ def read_json(text: str) -> Any:
 def problem_of(values: Mapping[str, Any], schema: str) -> tuple[str, str]:
     """The first argument that the schema refuses, and why, in a sentence; both empty if there is none.
 
-    The argument is empty if the sentence is about all of them.
+    The name is empty if the sentence is about the arguments as a whole.
     """
     try:
         root = json.loads(schema)
@@ -181,7 +181,7 @@ def _field(name: str, value: Any, properties: Mapping[str, Any], required: Seque
 
 
 def _is_unseen(character: str) -> bool:
-    """Whether a character is invisible or changes the order of others. Spaces, tabs and line ends do not."""
+    """Whether a character is invisible or changes text direction. Spaces, tabs and line ends are not."""
     if character in " \t\n":
         return False
     return unicodedata.category(character) in _UNSEEN or character in _INKLESS
@@ -199,7 +199,7 @@ def _refuse(name: str) -> Any:
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):  # programs differ in which of them counts
+    if len(found) < len(pairs):  # programs differ in which value they use
         double = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise FormError(f"The name “{double}” occurs twice.")
     return found
@@ -223,12 +223,12 @@ _SYNTAX = (
     ("Expecting ',' delimiter", "a comma or a closing bracket is missing"),
     ("Expecting ':' delimiter", "a colon is missing after a name"),
     ("Expecting property name", "a name in double quotes is missing"),
-    ("Illegal trailing comma", "a comma stands before a closing bracket"),
+    ("Illegal trailing comma", "there is a comma before a closing bracket"),
     ("Unterminated string", "a double quote is missing at the end of a text"),
     ("Invalid control character", "a line break or tab within a text must be written as \\n or \\t"),
     ("Invalid \\escape", "a backslash within a text must be written twice"),
     ("Invalid \\uXXXX", "\\u needs four hexadecimal digits"),
-    ("Extra data", "there is something after the end of the value"),
+    ("Extra data", "there is more text after the end of the value"),
     ("Expecting value", "a value is missing; texts need double quotes"),
 )
 
@@ -254,7 +254,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _named(place: _Place) -> str:
-    """“days”, or “filter › days”; an item of a list by its number."""
+    """A path such as “days” or “filter › days”; list items are numbers from 1."""
     if not place:
         return "The call"
     return "“" + " › ".join(f"{part + 1}" if isinstance(part, int) else part for part in place) + "”"
@@ -266,7 +266,7 @@ def _quoted(value: Any) -> str:
 
 
 class _Checker:
-    """Finds the first value that a schema refuses. What it does not understand, it does not refuse."""
+    """Finds the first value that a schema refuses. Unsupported parts of a schema refuse nothing."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
@@ -330,7 +330,7 @@ class _Checker:
             choices = _schemas(schema.get(keyword))
             problems = [self.problem(value, each, place, depth + 1) for each in choices]
             if problems and None not in problems:
-                # What is wrong inside of a value says more than what kind of value it must be.
+                # An error deep inside of a value is more helpful than one about its type.
                 return max((each for each in problems if each), key=lambda each: len(each[0]))
         return None
 
@@ -365,7 +365,7 @@ class _Checker:
 
 
 def _equal(value: Any, other: Any) -> bool:
-    """Whether two values of JSON are equal; Python's True equals 1."""
+    """Whether two JSON values are equal; in Python, True equals 1."""
     return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
 
 
@@ -391,9 +391,9 @@ _LIMITS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 
 
 def spans_after(spans: Sequence[tuple[int, int]], before: str, after: str) -> list[tuple[int, int, int]]:
-    """The spans (characters [start, end)) of `before` after an edit to `after`, each with its number before.
+    """Spans (characters [start, end)) of `before` after an edit to `after`, each with its old number first.
 
-    What was typed belongs to none of them; a span that it divides has two parts.
+    Typed text is in no span; a span that it divides becomes two.
     """
     shorter = min(len(before), len(after))
     first = next((at for at in range(shorter) if before[at] != after[at]), shorter)

@@ -4,9 +4,9 @@
                                                          └─refuse→ denied
     calling, no call open ─→ the next generation, whose prompt ends with the results
 
-Each function returns the changed chat, and raises `CallError` if the call is not in the state that it needs:
-so no call runs without a permission, and none twice. The caller stores the chat before it acts on it. Of a
-chat that was loaded, `Conversation.settled` ends the calls that were running.
+Each function returns the changed chat, and raises `CallError` if the call is not in the required state,
+so no call runs without a permission or twice. The caller stores the chat before it acts on it. When a chat is
+loaded, `Conversation.settled` ends the calls that were running.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from core.tools.messages import CallResult, ToolsError
 
 
 class CallError(RequestError, code="call-refused"):
-    """The call is not in the state that this step needs, or the arguments cannot be sent."""
+    """The call is not in the state that the step requires, or its arguments cannot be sent."""
 
 
 def calls_of(answer: Answer, offered: Sequence[OfferedTool]) -> tuple[ToolCall, ...]:
     """The calls of the tools `offered` that the newest generation of an ended answer made.
 
-    None if it did not end by itself: the last call may be incomplete.
+    Empty if it was stopped or cut off: the last call may be incomplete.
     """
     tokens = answer.tokens[answer.last_generation :]
     if not offered or not tokens or answer.finished is None or answer.finished.reason != "stop":
@@ -47,7 +47,7 @@ def calls_of(answer: Answer, offered: Sequence[OfferedTool]) -> tuple[ToolCall, 
 
 
 def is_answered(answer: Answer) -> bool:
-    """Whether the answer waits for nothing but its next generation."""
+    """Whether all calls have ended, so that the next generation can begin."""
     return answer.status == "calling" and not answer.open_calls
 
 
@@ -89,7 +89,7 @@ def _record(call: ToolCall, tool: OfferedTool, after: int) -> CallRecord:
 
 
 def allow(chat: Conversation, turn_id: str, call_id: str, by: Scope, arguments: str) -> Conversation:
-    """The chat with a waiting call that may run now, with `arguments` as the person saw them."""
+    """The chat with a waiting call permitted to run, with `arguments` as the person saw them."""
     waiting = _call(chat, turn_id, call_id, "waiting")
     try:
         checked = checked_arguments(arguments)
@@ -99,13 +99,13 @@ def allow(chat: Conversation, turn_id: str, call_id: str, by: Scope, arguments: 
 
 
 def refuse(chat: Conversation, turn_id: str, call_id: str) -> Conversation:
-    """The chat with a waiting call that the person did not allow."""
+    """The chat with a waiting call denied by the person."""
     waiting = _call(chat, turn_id, call_id, "waiting")
     return _with(chat, turn_id, replace(waiting, state="denied", result=strings.REFUSED))
 
 
 def ask_again(chat: Conversation, turn_id: str, call_id: str, fingerprint: str) -> Conversation:
-    """The chat with a waiting call of a tool that changed since."""
+    """The chat with a call that waits for permission again, because its tool has changed."""
     return _with(chat, turn_id, replace(_call(chat, turn_id, call_id, "waiting"), fingerprint=fingerprint))
 
 
@@ -141,7 +141,7 @@ def stopped(chat: Conversation, turn_id: str) -> Conversation:
 
 
 def without_results(chat: Conversation, characters: int) -> tuple[Conversation, int]:
-    """The chat without the results of its oldest calls, of at least that many characters; how many those are.
+    """The chat without the results of its oldest calls, at least `characters` in total; and their number.
 
     The results of the newest generation stay.
     """
@@ -160,7 +160,7 @@ def without_results(chat: Conversation, characters: int) -> tuple[Conversation, 
 
 
 def own_texts(chat: Conversation, turn_id: str) -> tuple[str, ...]:
-    """What the person typed, up to the turn `turn_id`: without quotes, and without long messages, which are
+    """The person's typed texts up to the turn `turn_id`: without quotes and without long messages, which are
     pasted.
     """
     asked = [turn.user.content for turn in chat.upto(turn_id)]

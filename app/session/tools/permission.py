@@ -1,12 +1,12 @@
-"""Permission of tool calls: which calls need to be asked about. Pure.
+"""Permission of tool calls: which calls need the person's approval. Pure.
 
 A permission for this chat, or for always, covers a call only if
 
 - the tool is the one that was permitted: the same command, name, description and schema (`fingerprint`),
-- every address, path and command in the arguments stands in the person's own messages, and
+- every address, path and command in the arguments occurs in the person's own messages, and
 - the same call was not made before in this turn.
 
-Everything else is asked about each time.
+All other calls need approval each time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.session import strings
 from app.session.tools.arguments import outside_of, same_arguments
 from app.session.tools.calls import CallRecord
 
-# Of one turn. The calls that exceed it are refused, and the answer stops.
+# Most calls of one turn. Further calls are refused, and the answer stops.
 MOST_CALLS = 12
 
 
@@ -46,7 +46,7 @@ class Allowed(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """The call needs a permission. `reasons` are sentences, empty if the tool was never permitted."""
+    """The call needs approval. `reasons` are sentences, empty if the tool was never permitted."""
 
     reasons: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ def decide(
     own_texts: Sequence[str],
     calls_before: Sequence[CallRecord],
 ) -> Allowed | Ask:
-    """Whether `call` may run without a question.
+    """Whether `call` may run without approval.
 
     `own_texts`: what the person typed in this chat (`own_texts` of `app.session.tools.loop`). `calls_before`:
     the earlier calls of the same turn.

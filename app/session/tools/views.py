@@ -1,7 +1,7 @@
-"""What a call's card shows: its record, its tool, why it is asked about, and where its arguments come from.
+"""Content of a call's card: the record, the tool, why it needs approval, and where its arguments are from.
 
 Pure. The origin of a part of an argument is the person's messages, a document, the result of an earlier call,
-or the model itself; a part that several of them have is the longest one's, in this order if they are equal.
+or the model itself; if several have a part, the longest match wins, then this order.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class CallView(Struct, frozen=True):
     """A call as its card and its line in the answer show it.
 
     `tool` is as it was declared; its texts are empty if the server does not run. `reasons`: sentences that
-    say why an earlier permission does not cover the call. `spans`: of the strings and numbers in all
-    arguments, in order.
+    say why an earlier permission does not cover the call. `spans`: the origins of strings and numbers in
+    all arguments, in order.
     """
 
     record: CallRecord
@@ -63,9 +63,9 @@ _MODEL = _Source("", "model")
 
 
 def argument_spans(turns: Sequence[Turn], call: CallRecord) -> tuple[ArgumentSpan, ...]:
-    """The origins of the arguments of `call`, which the answer of the last of `turns` has.
+    """The origins of the arguments of `call`, a call in the answer of the last of `turns`.
 
-    Takes time with the length of all sources; any thread.
+    The time grows with the length of all sources; any thread.
     """
     try:
         values = json.loads(call.arguments)
@@ -107,7 +107,7 @@ def _texts(shown: str, plain: bool) -> Iterator[tuple[str, Sequence[int]]]:
 
 
 def _parts(text: str, sources: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-    """The parts of `text` with the number of their source; −1 for what stands in none."""
+    """The parts of `text` with the number of their source; −1 for parts that no source has."""
     at = 0
     for copy in copies(text, sources):
         yield from _between(text, at, copy.start)

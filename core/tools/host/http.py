@@ -1,4 +1,4 @@
-"""Streamable HTTP: the SDK's streams over a client that is bounded, and follows no redirection.
+"""Streamable HTTP: the SDK's streams over a client with size limits that follows no redirection.
 
 A redirection would send a call twice, and its headers, with their keys, to another address.
 """
@@ -17,13 +17,13 @@ from core.tools.messages import ServerEntry
 
 _WAIT_S = 30.0
 _READ_S = 300.0
-# Of one answer, and of a stream of events between two line breaks.
+# Most bytes of one answer, and of one line of an event stream.
 _ANSWER_BYTES = 32 * 1024 * 1024
 _LINE_BYTES = 16 * 1024 * 1024
 
 
 class HttpAnswers:
-    """The last refusal of a server, as a person reads it; empty if there was none."""
+    """The last refusal of a server, in words; empty if there was none."""
 
     def __init__(self) -> None:
         self.problem = ""
@@ -68,7 +68,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             await response.aclose()
-            raise httpx2.DecodingError("the answer is compressed, which was not asked for", request=request)
+            raise httpx2.DecodingError("the answer is compressed, despite the request", request=request)
         # The SDK follows redirections within an origin, whatever the client's setting is.
         response.headers.pop("location", None)
         response.stream = _BoundedBytes(response.stream, endless=request.method == "GET")
@@ -76,7 +76,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
 
 
 class _BoundedBytes(httpx2.AsyncByteStream):
-    """`stream` up to its limits. `endless`: events of a stream that stays open."""
+    """`stream` with size limits. `endless`: an event stream that stays open."""
 
     def __init__(self, stream: Any, endless: bool) -> None:
         self._stream = stream

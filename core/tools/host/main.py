@@ -1,6 +1,6 @@
-"""The entry point of the tools' process: commands from stdin, events to stdout, servers ended at the end.
+"""The entry point of the tools' process: reads commands from stdin, writes events to stdout.
 
-The process ends when its stdin does, so that it does not outlive the window, and with it all servers.
+The process ends, with all servers, at the end of its stdin, so that it does not outlive the window.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from core.tools.messages import (
     encode_line,
 )
 
-# Of this process at its peak; 70 MB are the SDK's.
+# Limit of this process's peak memory; the SDK uses 70 MB.
 _MOST_BYTES = 1024 * 1024 * 1024
 _LOOK_S = 2.0
 
 
 def main() -> int:
     """Runs until stdin ends. Returns the exit status."""
-    # Only this process's own messages go to the protocol's stream.
+    # Only protocol messages may go to the original stdout.
     out = os.dup(1)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -54,7 +54,7 @@ class Host:
         self._make = Server
         self._out = out
         self._servers: dict[int, Server] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # of the last run of each server
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # by server, the task of its last run
         self._ending = asyncio.Event()
 
     async def run(self) -> None:

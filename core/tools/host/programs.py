@@ -1,5 +1,5 @@
-"""Programs of servers: where they are found, what environment they get, and how to get those that are
-missing."""
+"""Programs of servers: how they are found, their environment, and hints for installing missing
+ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from core.tools.messages import ServerEntry, ToolsError
 
-# What a server gets of this process's environment. No keys of other programs, no PYTHONPATH.
+# Variables that servers inherit from this process: no keys of other programs, no PYTHONPATH.
 _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "USER")
 # An app that Finder starts has none of these in its PATH.
 _FOLDERS = (

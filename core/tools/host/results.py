@@ -21,7 +21,7 @@ _ASKS = "The server asks for more input before it answers, which Draftlight does
 
 
 def call_result(raw: dict[str, Any], seconds: float) -> CallResult:
-    """The result in the reply to `tools/call`. Whatever `raw` holds, it does not raise."""
+    """The result in the reply to `tools/call`. Never raises, whatever `raw` contains."""
     if raw.get("resultType") == "input_required":
         return CallResult(_ASKS, is_error=True, seconds=seconds)
     found = _Found()
@@ -69,7 +69,7 @@ class _Found:
                 size = f"{len(blob) * 3 // 4:,} bytes"
                 self.other.append(f"file {_short(rest.get('uri'))} ({_short(rest.get('mimeType'))}, {size})")
             case _:
-                self.other.append(f"a part of the kind “{_short(part.get('type'))}”")
+                self.other.append(f"a part of the type “{_short(part.get('type'))}”")
 
     def leave_out(self, what: str) -> None:
         self.other.append(what)
@@ -79,7 +79,7 @@ class _Found:
         mime = mime.strip().lower()
         size = len(data) * 3 // 4
         if mime not in _IMAGES:
-            self.other.append(f"image of the kind {_short(mime)} ({size:,} bytes)")
+            self.other.append(f"image of the type {_short(mime)} ({size:,} bytes)")
         elif len(self.images) >= _MOST_IMAGES or self._image_bytes + size > RESULT_IMAGE_BYTES:
             self.leave_out(f"image of {size:,} bytes")
         else:

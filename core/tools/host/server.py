@@ -1,4 +1,4 @@
-"""Server: one run of a server of tools, its connection, its list of tools and its calls."""
+"""Server: one run of a tool server, with its connection, its list of tools and its calls."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from core.tools.messages import (
     ToolsError,
 )
 
-# Programs such as npx and uvx download a server the first time.
+# Programs such as npx and uvx download a server at its first start.
 _START_S = 180.0
 _LIST_S = 60.0
-# For the end of a server to be told after its connection was closed.
+# Longest wait for the report that a server ended, after its connection was closed.
 _TELL_S = 2.0
-# Between two listings of a server that says that its tools changed.
+# Interval between two listings if a server reports changes of its tools.
 _LIST_PAUSE_S = 2.0
 _MOST_PAGES = 100
 _MOST_TOOLS = 1000
@@ -49,7 +49,7 @@ _NAME_CHARACTERS = 128
 _DESCRIPTION_CHARACTERS = 16_384
 _SCHEMA_BYTES = 256 * 1024
 _LISTED_BYTES = 8 * 1024 * 1024
-# Shorter ones would be found in ordinary words.
+# Shorter secrets would be replaced within ordinary words.
 _SECRET_CHARACTERS = 4
 _RAW: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 _UNKNOWN = "It is not known whether it was carried out."
@@ -57,7 +57,7 @@ _SEE_LOG = "See the server's log in Window > Tools."
 
 
 class Server:
-    """`own()` is the one task that opens and closes the connection; the other methods are called beside it.
+    """`own()` runs as the one task that opens and closes the connection; other tasks call the other methods.
 
     `before`: the task of the same server's last run, which ends before this one starts.
     """
@@ -85,7 +85,7 @@ class Server:
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._told_end = asyncio.Event()
-        # An address whose answer to the only call broke off, and that is connected to anew.
+        # Set if the answer of an http server to the only call broke off: it is reconnected.
         self._lost = asyncio.Event()
 
     async def own(self) -> None:
@@ -115,7 +115,7 @@ class Server:
         self._client = self._connecting = None
         late.cancel()
         if not self._stopping.is_set():
-            # Before the rest of its group ends, so that no call is made meanwhile.
+            # Before its process group is ended, which takes time, so that no call is made meanwhile.
             if self._process:
                 await self._process.exited()
             self._tell_end(problem, hint)
@@ -131,7 +131,7 @@ class Server:
             self._connecting.cancel()
 
     def kill(self) -> None:
-        """Kills the group at once, when this process cannot go on."""
+        """Kills the process group at once, when this process must end."""
         if self._process:
             self._process.kill()
 
@@ -142,7 +142,7 @@ class Server:
         task.add_done_callback(lambda _: self._calls.pop(command.call, None))
 
     def cancel(self, call: int) -> None:
-        """Cancels a call, at the server as well."""
+        """Cancels a call, also at the server."""
         if task := self._calls.get(call):
             task.cancel()
 
@@ -165,7 +165,7 @@ class Server:
         )
 
     async def _stay(self, client: Client) -> None:
-        """Returns when the server ended or is to be stopped; lists its tools again when they changed."""
+        """Returns when the server ended or must be stopped; lists its tools again when they change."""
         ended = self._process.ended if self._process else self._lost
         waits = [asyncio.ensure_future(event.wait()) for event in (self._stopping, ended)]
         try:
@@ -184,7 +184,7 @@ class Server:
 
     @asynccontextmanager
     async def _told_of_changes(self, client: Client) -> AsyncIterator[None]:
-        """Subscribes to changes of the tools where the protocol needs that; older servers just tell."""
+        """Subscribes to changes of the tools if the protocol needs that; older versions always notify."""
         declared = client.server_capabilities.tools
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (
             declared and declared.list_changed
@@ -310,11 +310,11 @@ class Server:
             request = mcp_types.CallToolRequest(
                 params=mcp_types.CallToolRequestParams(name=command.tool, arguments=given)
             )
-            # The reply as it is: results of any form are shown, and call_result() expects none.
+            # The raw reply: call_result() accepts results of any form, which the SDK would refuse.
             raw: dict[str, Any] = await client.session.send_request(request, _RAW)  # type: ignore[type-var]
         except MCPError as error:
             if error.code == mcp_types.CONNECTION_CLOSED:
-                # The server's end is told first, so that the next call waits for its new start.
+                # The server's end is reported first, so that the next call waits for its restart.
                 if self._process is None and len(self._calls) == 1:
                     self._lost.set()
                 with contextlib.suppress(TimeoutError):
@@ -334,7 +334,7 @@ class Server:
             self._emit(CallEnded(command.call, call_result(raw, time.monotonic() - began)))
 
     def _on_too_long(self, size_bytes: int) -> None:
-        """Ends all calls, because it is not known whose result was dropped."""
+        """Ends all calls, because the dropped message may be the result of any."""
         problem = f"“{self._entry.name}” sent a message of {size_bytes:,} bytes, which was dropped."
         self._end_calls(problem, "It may have been carried out.")
 

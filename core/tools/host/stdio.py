@@ -1,4 +1,4 @@
-"""Stdio: a server's process, its messages as the SDK's streams, its log, and the end of its group.
+"""Stdio: a server's process, its messages as the SDK's streams, its log, and how its group is ended.
 
 The SDK's own transport buffers a line of any length and hides the process, so it is not used.
 """
@@ -25,22 +25,22 @@ from core.tools.host.programs import find_program, server_environment
 from core.tools.messages import ServerEntry, ToolsError
 
 _PIECE_BYTES = 64 * 1024
-# Of one message. A result may have 8 MB of images as base64.
+# Limit of one message. A result may have 8 MB of images as base64.
 _MESSAGE_BYTES = 16 * 1024 * 1024
-# Of one write that the server does not read.
+# Timeout of one write that the server does not read.
 _WRITE_S = 30.0
 _LINE_CHARACTERS = 2000
 _LINES_PER_SECOND = 50
-# Waits at the end: after its stdin was closed, after SIGTERM, after SIGKILL.
+# Seconds to wait for the end after closing stdin, after SIGTERM, after SIGKILL.
 _ENDS = ((1.5, signal.SIGTERM), (1.0, signal.SIGKILL), (1.0, None))
 _LOOK_S = 0.01
 _EXIT_S = 0.5
 
 
 class ServerProcess:
-    """A server that speaks on its stdin and stdout, in a session and group of its own.
+    """A server that communicates by stdin and stdout, in a separate session and process group.
 
-    `log` gets lines of its stderr, and those of its stdout that are no messages; `too_long` gets the size of
+    `log` gets lines of its stderr, and those of its stdout that are not messages; `too_long` gets the size of
     a message above the limit, which was dropped. `ended` is set when nothing more can be read. Call
     everything on one loop.
     """
@@ -64,7 +64,7 @@ class ServerProcess:
     async def start(
         cls, entry: ServerEntry, log: Callable[[str], None], too_long: Callable[[int], None]
     ) -> ServerProcess:
-        """Raises `ToolsError` if the program is missing or cannot be started."""
+        """Starts the process. Raises `ToolsError` if the program is missing or cannot be started."""
         environment = server_environment(entry)
         program = find_program(entry, environment)
         try:
@@ -111,7 +111,7 @@ class ServerProcess:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        # What it still writes must not keep it from ending.
+        # Output that nobody reads must not keep it from ending.
         draining = asyncio.ensure_future(self._drain())
         for wait_s, how in _ENDS:
             until = time.monotonic() + wait_s
@@ -121,7 +121,7 @@ class ServerProcess:
                 break
             if how is not None:
                 self.kill(how)
-        # A process that left the group may hold the pipes for ever.
+        # A process that left the group may keep the pipes open for ever.
         for task in (draining, self._reading_log):
             task.cancel()
         await asyncio.gather(draining, self._reading_log, return_exceptions=True)
@@ -171,10 +171,10 @@ class ServerProcess:
                     with anyio.fail_after(_WRITE_S):
                         await stdin.drain()
         except (OSError, TimeoutError):
-            received.close()  # otherwise the requests would wait for ever
+            received.close()  # otherwise requests would wait for ever
 
     async def _watch_exit(self, received: Any) -> None:
-        """Ends the read stream after the process, whose children may hold its pipes open."""
+        """Ends the read stream when the process ends, as its children may keep its pipes open."""
         while self.status is None:
             await asyncio.sleep(_EXIT_S)
         await asyncio.sleep(_EXIT_S)  # for its last messages
@@ -189,7 +189,7 @@ class ServerProcess:
 
 
 def _message(line: bytes) -> mcp_types.JSONRPCMessage | None:
-    """The message of a line; None if it is none. Half emojis in it, which JavaScript writes, are replaced."""
+    """The message of a line; None if it is none. Lone surrogates, as written by JavaScript, are replaced."""
     for each in (line, well_formed_json(line)):
         with contextlib.suppress(ValueError):
             return mcp_types.jsonrpc_message_adapter.validate_json(each, by_name=False)
@@ -197,7 +197,7 @@ def _message(line: bytes) -> mcp_types.JSONRPCMessage | None:
 
 
 class LogLines:
-    """Lines of a log that are passed on: printable, at most 2,000 characters, at most 50 in a second."""
+    """Passes on lines of a log: printable, at most 2,000 characters each, at most 50 a second."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
@@ -221,7 +221,7 @@ class LogLines:
         self._log(text if len(text) <= _LINE_CHARACTERS else f"{text[:_LINE_CHARACTERS]}…")
 
     def end(self) -> None:
-        """Tells how many lines were left out."""
+        """Logs how many lines were left out."""
         if self._left_out:
             self._log(f"[{self._left_out:,} lines left out]")
             self._left_out = 0
@@ -230,7 +230,7 @@ class LogLines:
 async def _lines(
     source: asyncio.StreamReader, most_bytes: int, too_long: Callable[[int], None]
 ) -> AsyncIterator[bytes]:
-    """Lines of `source`. Of one above `most_bytes` nothing is kept; `too_long` gets its size at its end."""
+    """Lines of `source`. One above `most_bytes` is dropped; `too_long` gets its size at its end."""
     held: list[bytes] = []
     size = 0
     while True:

@@ -128,19 +128,19 @@ async def test_a_call_that_the_window_left_running_is_not_known_to_have_run(
     await until(lambda: noted(tmp_path, "ran") == ["slow"])
     window = await stage.ready(folder=tmp_path / "chats")
     await ready(window)
-    assert lines(window) == ["Not known whether it ran: slow: 60"]
+    assert lines(window) == ["May have run: slow: 60"]
     assert cards(window) == []
 
 
 async def test_a_server_that_dies_is_told_in_its_chat(window: MainWindow, tmp_path: Path) -> None:
     hand = Hand(window)
     await with_tools(window, tmp_path, "die")
-    for again, notice in enumerate(("ended and was started again.", "does not run")):
+    for again, notice in enumerate(("ended and was restarted.", "is not running")):
         await asked(window, written("die", status=again + 3))
         await click((await card_of(window)).once)
         await over(window)
         await until(lambda notice=notice: notice in hand.notice, what="nothing is told")
-        assert lines(window)[-1].startswith("Not known whether it ran: die")
+        assert lines(window)[-1].startswith("May have run: die")
     assert noted(tmp_path, "ran") == ["die", "die"]
     assert len(noted(tmp_path, "started")) == 2
 

@@ -64,7 +64,7 @@ async def test_an_added_server_is_shown_whole_and_does_not_run(stage: Stage, hom
     assert "LOG=1" in command
     assert "API_TOKEN=••••" in command
     assert TOKEN not in command
-    assert tools.servers.detail.state.text().startswith("Off. Nothing of it runs.")
+    assert tools.servers.detail.state.text().startswith("Off. It does not run.")
     secrets = home / "home" / "data" / "tool_secrets.json"
     await until(lambda: secrets.exists() and TOKEN in secrets.read_text("utf-8"))
     await asyncio.sleep(0.05)
@@ -171,13 +171,13 @@ async def test_a_missing_program_is_named_and_removed(stage: Stage, home: Path) 
     await added(tools, "Clock", "/nowhere/clock-server --utc")
     detail = tools.servers.detail
     QTest.mouseClick(detail.switch, Qt.MouseButton.LeftButton, pos=detail.switch.rect().center())
-    await until(lambda: rows(tools) == [("Clock", "Does not run")])
+    await until(lambda: rows(tools) == [("Clock", "Failed")])
     assert "clock-server" in detail.state.text()
     assert detail.switch.isChecked()
     window.controller.tool_choice.show()
     assert "clock-server" in window.views.composer.tools.choice.servers[0].says
     await click(detail.restart)
-    await until(lambda: rows(tools) == [("Clock", "Does not run")])
+    await until(lambda: rows(tools) == [("Clock", "Failed")])
     QTest.mouseClick(detail.switch, Qt.MouseButton.LeftButton, pos=detail.switch.rect().center())
     await until(lambda: rows(tools) == [("Clock", "Off")])
     await click(detail.remove)
@@ -232,4 +232,4 @@ async def test_what_is_allowed_is_listed_and_taken_back(stage: Stage, home: Path
     assert window.controller.home.preferences.now.tool_allowances == allowances[:1]
     await click(tools.allowed.take_back_all)
     assert window.controller.home.preferences.now.tool_allowances == ()
-    assert listed.accessibleDescription().startswith("Nothing is allowed without asking")
+    assert listed.accessibleDescription().startswith("No tools are allowed without asking")

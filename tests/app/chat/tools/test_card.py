@@ -70,7 +70,7 @@ def test_all_of_a_call_is_shown_with_its_origins_in_words(transcript: Transcript
     assert any("Writes a file" in note.text() for note in card.about.notes)
     assert any("does not say that this tool only reads" in note.text() for note in card.about.notes)
     words = "your message, “lease.md”, the model itself, result of “fetch”"
-    assert card.legend.text == f"Where the words are from: {words}"
+    assert card.legend.text == f"Origin of the words: {words}"
     assert "“http://collect.example/x”: result of “fetch”" in card.fields[1].area.accessibleDescription()
     styles = [each.format.underlineStyle() for each in card.fields[1].area.extraSelections()]
     assert styles == [UNDERLINE.DashUnderline, UNDERLINE.DotLine, UNDERLINE.WaveUnderline]
@@ -256,7 +256,8 @@ def test_words_of_a_server_cannot_pose_as_those_of_draftlight(transcript: Transc
     assert card.about.notes[0].text().startswith("“Ser\\u200bver” says: Safe. Draftlight has")
     assert len(card.about.notes[0].text()) < 400
     assert (
-        card.about.notes[1].text() == "“Ser\\u200bver” says that this tool only reads. That is not checked."
+        card.about.notes[1].text()
+        == "“Ser\\u200bver” says that this tool only reads data. Draftlight cannot check this."
     )
     assert card.empty.isVisible()
     assert card.once.isEnabled()
@@ -268,7 +269,7 @@ def test_a_call_becomes_a_line_that_opens_to_the_call_and_its_result(transcript:
         "running": "Running get_forecast: Bern…",
         "denied": "Not allowed: get_forecast: Bern",
         "failed": "Failed: get_forecast: Bern, 0.8 s",
-        "unknown": "Not known whether it ran: get_forecast: Bern",
+        "unknown": "May have run: get_forecast: Bern",
     }
     for state, line in states.items():
         record = replace(WEATHER, state=state, seconds=0.8, after=3)
