@@ -106,7 +106,7 @@ class BrokenLogitsError(RequestError, code="broken-logits"):
 
     def __init__(self) -> None:
         super().__init__(
-            "The answer ends here: the model's output is no longer numbers (NaN, infinite or equal logits).",
+            "The answer ends here: the model's output is invalid (NaN, infinite or equal logits).",
             "Download the model again, for its weights may be damaged. If that does not help, choose a"
             " version of another precision, for this one may overflow.",
         )

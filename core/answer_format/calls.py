@@ -176,7 +176,7 @@ Found = list[tuple[str, dict[str, Any]]]
 
 
 class Source(Struct, frozen=True):
-    """What a section is read by; see `read_calls`."""
+    """The syntax and tools for parsing a section; see `read_calls`."""
 
     syntax: Syntax
     tools: Sequence[Tool]
@@ -316,7 +316,7 @@ class _Headed(Form, frozen=True):
         return found, end
 
     def _separator(self, source: Source) -> re.Pattern[str]:
-        """Pattern of what may be between two calls."""
+        """Pattern of the text between two calls."""
         raise NotImplementedError
 
     def _arguments(self, text: str, head: re.Match[str], source: Source) -> tuple[dict[str, Any], int]:

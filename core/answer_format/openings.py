@@ -1,4 +1,4 @@
-"""Where a section of calls may begin in an answer, and what surrounds that place."""
+"""Finds where a section of calls may begin in an answer, with the text around it."""
 
 from __future__ import annotations
 

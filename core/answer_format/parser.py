@@ -210,7 +210,7 @@ class AnswerSplitter:
         return stop.end() if stop else len(self._ahead)
 
     def _advance(self, final: bool) -> bool:
-        """Makes parts of what is certain, and the next state; returns whether more may follow."""
+        """Emits the parts that are certain and sets the next state; returns whether more may follow."""
         match self._state:
             case _Text() as state:
                 return self._text(state, final)

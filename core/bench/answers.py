@@ -98,7 +98,7 @@ def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget
 
 
 def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Settings) -> BenchRun:
-    """Like `draftlight` from messages, so that the engine can tell a document from the question."""
+    """Like `draftlight` from messages, so that the engine can distinguish documents from the question."""
     engine.forget(tables=True)
     return _collect(engine.generate(Generate("bench", messages, settings)))
 

@@ -450,7 +450,7 @@ _LAYER = re.compile(r"\.layers\.(\d+)\.")
 def truncated_copy(folder: Path, layers: int, target: Path) -> Path:
     """Write a copy of a model with its first `layers` layers to `target`, and return `target`.
 
-    It is an untrained stand-in for a draft model of the same family where none is installed.
+    Replaces a draft model of the same family if none is installed; it is not trained.
     """
     import mlx.core as mx
 

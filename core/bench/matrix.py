@@ -135,7 +135,7 @@ def _run(options: argparse.Namespace, say: Callable[[BenchEvent], None]) -> int:
             f"draft model {options.draft_model or f'of {options.draft_layers} layers'}",
             *(["the model's own sampling"] if options.model_defaults else []),
         )
-        bench = Bench("bench", "Draftlight beside mlx-lm", environment, conditions, Record, options.out)
+        bench = Bench("bench", "Draftlight and mlx-lm", environment, conditions, Record, options.out)
         describe = partial(report, heading="; ".join(conditions))
         records, progress = run_bench(bench, pieces, line, describe, quiet=options.quiet or options.json)
         engine.close()

@@ -186,7 +186,7 @@ class Journal(Generic[E]):
             path.write_bytes(complete)
 
 
-# Of a file named on the command line. Recorded streams, the largest, have a few megabytes.
+# Limit of a file named on the command line. Recorded streams, the largest, have a few megabytes.
 MOST_INPUT_BYTES = 64 * 2**20
 
 

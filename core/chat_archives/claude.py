@@ -25,7 +25,7 @@ _ARTIFACT = re.compile(r"<antArtifact\b([^<>]*)>(.*?)</antArtifact>", re.S)
 _ARTIFACT_THOUGHT = re.compile(r"<antThinking>(.*?)</antThinking>", re.S)
 # All documents that a chat changes, each time; a change beyond them is shown alone.
 _MOST_CHANGED_CHARACTERS = 4_000_000
-# Tools whose results say no more than that they have written.
+# Tools whose results only confirm that they have written.
 _WRITERS = ("artifacts", "create_file", "str_replace")
 _ATTRIBUTE = re.compile(r'\b(\w+)="([^"]*)"')
 

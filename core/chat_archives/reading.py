@@ -171,7 +171,7 @@ _MOST_RATIO = 200
 _SMALL_BYTES = 16 * 1024 * 1024
 _ENDINGS = (".json", ".jsonl")
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6")
-# What `zipfile` raises for damaged archives; OSError for an offset before the beginning.
+# Exceptions of `zipfile` for damaged archives; OSError for an offset before the beginning.
 _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -234,7 +234,7 @@ class OwnChat(Struct, frozen=True, tag="own"):
 
 
 class Losses(Struct, frozen=True, tag="lost"):
-    """What the conversation `title` or the file of that name had that cannot be kept, by kind."""
+    """Counts, by kind, of parts that cannot be kept of the conversation `title` or the file of that name."""
 
     title: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -409,7 +409,7 @@ class ChatReader:
             yield Losses(name, {"chats": lost + unknown})
 
     def _paths(self, chats: Sequence[ArchivedChat], counts: Counter[str]) -> Iterator[Record | ArchivedPath]:
-        """The paths of `chats`; `counts` is what reading them has lost."""
+        """The paths of `chats`; `counts`: losses in reading them."""
         for chat in chats:
             tree = Tree(chat.id, chat.nodes, chat.current)
             for path in tree.paths():

@@ -15,7 +15,7 @@ from core.settings.prefill import SCORERS
 from core.settings.window import BENCH_PARTS
 
 DRAFTERS = find("drafting.drafter").choices
-# Every scorer has to find more than these. A draft model would have to be loaded.
+# Baselines that scorers must exceed. A draft model would have to be loaded.
 RETRIEVAL_SCORERS = ("random", "head-and-tail", *(name for name in SCORERS if name != "draft-model"))
 # Settings that `bench retrieval` varies by options.
 _RETRIEVAL_OPTIONS = {"prefill.keep_pct": "--keep", "prefill.mode": "--answers"}
@@ -24,8 +24,8 @@ _RETRIEVAL_OPTIONS = {"prefill.keep_pct": "--keep", "prefill.mode": "--answers"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the matrix, and the other benches as commands."""
     parser.description = (
-        "Measure cases × configurations, each answer beside mlx-lm's to the same prompt in turn: speed, time"
-        " to the first token, equality. Prints tables; with --out an interrupted run continues."
+        "Measure cases × configurations, with mlx-lm and Draftlight in turn on each prompt: speed, time to"
+        " the first token, equality. Prints tables; with --out an interrupted run continues."
     )
     parser.set_defaults(run=_running("core.bench.matrix"))
     _matrix(parser)
@@ -78,19 +78,19 @@ def add_out(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 def add_answer_length(parser: argparse.ArgumentParser, tokens: int = 128) -> None:
     """Add `--max-tokens`."""
-    add_option(parser, "--max-tokens", whole(), tokens, "of an answer")
+    add_option(parser, "--max-tokens", whole(), tokens, "maximum length of an answer")
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:
     """Add `--set` with several values."""
-    text = "a setting; several values are combined with those of every other --set, as ngram_mod.k=2,4,6,8"
+    text = "a setting; all combinations of several values are measured, as in ngram_mod.k=2,4,6,8"
     parser.add_argument("--set", action="append", default=[], metavar="GROUP.FIELD=A,B,…", help=text)
 
 
 def add_drafters(parser: argparse.ArgumentParser, *default: str) -> None:
     """Add `--drafters`; a drafter or `all`."""
     kind = names("drafter", DRAFTERS, others=("all",))
-    add_option(parser, "--drafters", kind, default, "comma-separated names, or all that need no other model")
+    add_option(parser, "--drafters", kind, default, "comma-separated names, or all without a model")
 
 
 # ---- the benches
@@ -111,20 +111,20 @@ def _matrix(parser: argparse.ArgumentParser) -> None:
         type=listed(whole()),
         default=(),
         metavar="N,…",
-        help="exact lengths: prompts are cut or padded, documents cut (default as they are; documents 8000)",
+        help="exact lengths: prompts are cut or padded, documents cut (default: unchanged; documents 8000)",
     )
-    add_option(parser, "--each", whole(0), 0, "cases of a class, drawn by --seed; 0 for all")
-    add_option(parser, "--seed", whole(0), 1, "of drawn cases and generated documents")
+    add_option(parser, "--each", whole(0), 0, "cases per class, drawn by --seed; 0 for all")
+    add_option(parser, "--seed", whole(0), 1, "seed of drawn cases and generated documents")
     add_drafters(parser, "off", "ngram-simple", "auto")
     add_set(parser)
-    add_option(parser, "--pairs", whole(), 3, "pairs of each case and configuration")
+    add_option(parser, "--pairs", whole(), 3, "measured pairs per case and configuration")
     add_answer_length(parser)
-    parser.add_argument("--draft-model", default="", help="of draft-model (default: a truncated copy)")
+    parser.add_argument("--draft-model", default="", help="for draft-model (default: a truncated copy)")
     add_option(parser, "--draft-layers", whole(), 6, "layers of that copy")
     parser.add_argument(
         "--model-defaults",
         action="store_true",
-        help="all settings as a new chat has them, with the model's own sampling; mlx-lm samples likewise",
+        help="the settings of a new chat, with the model's own sampling, also for mlx-lm",
     )
     parser.add_argument("--json", action="store_true", help="one result per line on stdout; ends with stdin")
     add_out(parser, required=False)
@@ -161,7 +161,7 @@ def _retrieval(parser: argparse.ArgumentParser) -> None:
         type=whole(0),
         default=0,
         metavar="N",
-        help="also measure how likely right answers to N questions are (default 0)",
+        help="also measure the likelihood of right answers to N questions (default 0)",
     )
     parser.add_argument(
         "--set",

@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     add_settings_command(
         add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )
-    bench.add_arguments(add_command(commands, "bench", "measure speed and equality beside mlx-lm, and more"))
+    bench.add_arguments(add_command(commands, "bench", "compare speed and output with mlx-lm, and more"))
     doctor.add_arguments(add_command(commands, "doctor", "check the installation and its speed"))
     return root
 
@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class OutputGoneError(DraftlightError, code="output-gone"):
-    """The reader of the standard output has closed it, as `head` does."""
+    """The reader of stdout has closed it, as `head` does."""
 
 
 class _Stdout(io.FileIO):
@@ -137,7 +137,7 @@ def guarded_output() -> Iterator[None]:
     """
     before = sys.stdin, sys.stdout, sys.stderr
     try:
-        # A stream is None if its descriptor was closed at the start.
+        # A stream is None if its descriptor was closed at start.
         sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
         sys.stdout = _guarded(sys.stdout, sys.__stdout__, _Stdout)
         sys.stderr = _guarded(sys.stderr, sys.__stderr__, _Stderr)

@@ -242,11 +242,11 @@ def _starter() -> Iterator[Finding]:
     elif problem := damage(folder):
         yield Finding(subject, "note", f"{NAME}: {problem}.", "The next start unpacks it again.")
     else:
-        yield Finding(subject, "ok", f"{NAME}, unpacked and whole")
+        yield Finding(subject, "ok", f"{NAME}, unpacked and complete")
 
 
 def _encoder() -> Iterator[Finding]:
-    """Its files are read whole and compared with what ships."""
+    """Reads the encoder's files completely and compares them with the shipped ones."""
     from core.models.runtime import prepare
 
     prepare()
@@ -310,4 +310,4 @@ def _tables() -> Iterator[Finding]:
 
 
 def _no_window() -> Iterator[Finding]:
-    yield Finding("Window", "note", "This installation has no window.", "Install the whole of Draftlight.")
+    yield Finding("Window", "note", "This installation has no window.", "Install Draftlight with the window.")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from core.documents.reading import Document
 
 _STDIN = Path("-")
-# Of a prompt or a list of messages. No context holds more.
+# Limit of a prompt or a list of messages. No context holds more.
 _MOST_BYTES = 64 * 2**20
 # Code of the errors about files given on the command line.
 _BAD_FILE = "bad-file"
@@ -179,7 +179,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tell(images: Sequence[Image], options: argparse.Namespace) -> None:
-    """Print what was read of each of `images`, and what their pixels do not have."""
+    """Print the size of each of `images`, and its omitted parts."""
     for image in images:
         if options.json:
             json_lines.write_event(
@@ -250,7 +250,7 @@ def summary(finished: Finished) -> str:
 def _messages(
     options: argparse.Namespace, line: ProgressLine, documents: dict[str, Document]
 ) -> tuple[Message, ...]:
-    """The conversation; adds what was read to `documents`, by name."""
+    """The conversation; adds the documents that were read to `documents`, by name."""
     attachments = tuple(_document(path, line, documents) for path in options.document)
     images = tuple(_image(path) for path in options.image)
     if options.messages:
@@ -319,4 +319,4 @@ def _prompt(path: Path) -> str:
         why = f"{name} cannot be read: {error.strerror}."
         raise RequestError(why, "Check the path.", code=_BAD_FILE) from None
     except UnicodeDecodeError:
-        raise RequestError(f"{name} is not UTF-8 text.", "Give plain UTF-8 text.", code=_BAD_FILE) from None
+        raise RequestError(f"{name} is not UTF-8 text.", "Use plain UTF-8 text.", code=_BAD_FILE) from None

@@ -33,7 +33,7 @@ class Started(Wire, frozen=True):
 
 
 class DocumentRead(Wire, frozen=True):
-    """The text of a file was read: its length, and what it does not have of the file.
+    """The text of a file was read: its length, and which parts of the file were left out.
 
     `encoding` is the codec if it was guessed and `other_encodings` give another text; otherwise empty.
     """
@@ -46,7 +46,7 @@ class DocumentRead(Wire, frozen=True):
 
 
 class AnswerOrigins(Struct, frozen=True):
-    """Where the answer's words stand in `sources`, the names of the documents, pasted texts and tool results.
+    """Where the answer's words occur in `sources`, the names of documents, pasted texts and tool results.
 
     Ranges of the answer count the characters of the tokens' texts one after another.
     """
@@ -63,7 +63,7 @@ class AnswerFinished(Finished, frozen=True, tag="finished"):
 
 
 class ImageRead(Wire, frozen=True):
-    """An image was read: its size in pixels, upright, and what its pixels do not have of the file."""
+    """An image was read: its upright size in pixels, and which parts of the file were left out."""
 
     name: str
     width: int

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_settings(parser)
     add_quiet(parser)
-    parser.epilog = "What follows “--” is passed to the client: draftlight launch claude -- --continue"
+    parser.epilog = "Arguments after “--” are passed to the client: draftlight launch claude -- --continue"
     parser.set_defaults(
         run=run, waiting=Server().waiting, learn=False, unload_after=0, load_models=False, arguments=[]
     )

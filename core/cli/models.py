@@ -96,7 +96,7 @@ def _list(options: argparse.Namespace) -> int:
             if head.problem:
                 print(f"  {head.problem}")
             elif head.gain:
-                print(f"  its {head.label} adds {head.gain:.2f} tokens to each step here")
+                print(f"  its {head.label} adds {head.gain:.2f} tokens per step on this machine")
             elif head.repository:
                 print(f"  with its {head.label}: draftlight models download {head.repository}")
         if drafts := _drafts(entry, entries):
@@ -176,8 +176,8 @@ def _get(model: str, quiet: bool) -> Path:
         partial = partial_progress(model)
         line.clear()
         print(
-            f"Paused: {_gb(partial.done_bytes)} of {_gb(partial.total_bytes)} are here."
-            f" To go on: draftlight models download {model}",
+            f"Paused: {_gb(partial.done_bytes)} of {_gb(partial.total_bytes)} downloaded."
+            f" To continue: draftlight models download {model}",
             file=sys.stderr,
         )
 
@@ -249,7 +249,7 @@ def _profile(options: argparse.Namespace) -> int:
         trial = engine.try_readings()
         line.clear()
         if trial.summary:
-            print(f"long texts, by nats a token of right answers: {trial.summary}", flush=True)
+            print(f"long texts, in nats per token of right answers: {trial.summary}", flush=True)
         line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
         found = engine.exactness_profile(complete=True)
     print(f"exact: {found.summary}")

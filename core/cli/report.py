@@ -29,17 +29,17 @@ from core.system.children import (
 from core.system.files import write_atomic
 
 MINUTES = 10
-# What a command may take to print what it has after Ctrl-C: a running forward pass ends first.
+# Time in which a command may print its results after Ctrl-C: a running forward pass ends first.
 _GRACE_S = 10.0
 # Enough of stderr to say why a command failed.
 _REASON_CHARACTERS = 300
 
 
 class Section(Struct, frozen=True):
-    """A command, and what it may take.
+    """A command of the report, and its limits.
 
-    `share`: of the budget, so that the sections after it have their turn. `least_s`: with less time it does
-    not begin. `doubtful`: words of lines that are anomalies. `is_markdown`: of its output.
+    `share`: its part of the time left, so that later sections have time. `least_s`: it is skipped with less
+    time. `doubtful`: words of output lines that are anomalies. `is_markdown`: whether its output is Markdown.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Pages without text of the documents of `draftlight generate`, as images for a model that sees."""
+"""Draws document pages without text as images, for `draftlight generate` with a model that accepts images."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from core.system.terminal import ProgressLine
 
 
 def with_pages(engine: Engine, request: Generate, after: ExitStack, line: ProgressLine) -> Generate:
-    """`request` with the pages nearest to its question as images, whose files are erased at the end of
-    `after`. Prints which these are, and those that cannot be drawn. Raises `RequestError`.
+    """`request` with images of the pages most relevant to its question; `after` erases their files at its
+    end. Prints their numbers, and those of pages that cannot be drawn. Raises `RequestError`.
     """
     context_tokens = request.settings.prefill.context_of(engine.loaded.info.context_tokens)
     page_tokens, _ = engine.count_image(Image("", "", "", *LARGEST_PX))

@@ -45,22 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument(
         "--port", type=whole(0, 65535), default=defaults.port, metavar="N",
-        help=f"0 takes one that is free (default {defaults.port})",
+        help=f"0 selects a free port (default {defaults.port})",
     )  # fmt: skip
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS",
-        help="an address of this machine; one that others reach needs --key-file (default 127.0.0.1)",
+        help="address to listen on; one that other machines reach needs --key-file (default 127.0.0.1)",
     )  # fmt: skip
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
-        help="a name that clients may call this machine; may be given several times",
+        help="a host name that clients may use for this machine; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--allow-origin", action="append", default=[], metavar="ORIGIN",
-        help="a page that may ask, as http://localhost:3000; may be given several times",
+        help="a web page that may send requests, such as http://localhost:3000; repeatable",
     )  # fmt: skip
     parser.add_argument(
-        "--key-file", type=Path, metavar="F", help="clients must know the key in it; made if it is not there"
+        "--key-file", type=Path, metavar="F", help="clients must send the API key in it; created if missing"
     )
     parser.add_argument(
         "--waiting", type=whole(0, 100), default=defaults.waiting, metavar="N",
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--strict", action="store_true",
-        help="refuse requests with fields, tools or model names that are otherwise left out and named",
+        help="refuse requests with unsupported fields, tools or model names, instead of ignoring these",
     )  # fmt: skip
     parser.add_argument(
         "--longest-answer", type=whole(64, 131072), default=defaults.longest_answer, metavar="N",
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--load-models", action="store_true",
         help="load the installed model that a request names; without it, the loaded one answers",
     )  # fmt: skip
-    parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
+    parser.add_argument("--learn", action="store_true", help="let tables learn from clients' requests")
     add_settings(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -132,7 +132,7 @@ def _listed() -> Callable[[], Awaitable[Sequence[ModelEntry]]]:
     from core.folders.catalogue import Catalogue
     from core.folders.config import Machine
 
-    # The worker knows the machine's memory, and refuses what does not fit.
+    # The worker refuses models that do not fit into memory.
     return partial(asyncio.to_thread, Catalogue(Machine(1 << 62, expands=False)).entries)
 
 
@@ -150,7 +150,7 @@ async def _serve(options: argparse.Namespace, serving: Serving) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with running(options, serving, console.report) as (server, worker):
-        # Printed for the program that started this one, even if stderr is not a terminal.
+        # Printed even if stderr is not a terminal: a program that started this one may wait for it.
         print(f"{server.address}/v1", flush=True)
         await first_of(stopped.wait(), worker.ended.wait())
         console.line.clear()
@@ -216,7 +216,7 @@ class Console:
             case LoadProgress(_, stage, fraction):
                 self.line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
             case ModelLoaded(info):
-                self.line.print(f"{info.name} answers. Ctrl-C ends it.")
+                self.line.print(f"{info.name} is ready. Press Ctrl-C to stop.")
             case ModelReleased():
                 self.line.print("The model was unloaded while idle. The next request loads it again.")
             case ClusterEnded():
@@ -224,10 +224,10 @@ class Console:
             case Failed():
                 self.problem = ModelError(event.message, event.hint)
             case WorkerSilent(seconds):
-                self.line.print(f"The worker has been silent for {seconds:.0f} s; another one is started.")
+                self.line.print(f"The worker has been silent for {seconds:.0f} s and is being restarted.")
             case WorkerExited():
                 how = event.signal_name or f"status {event.returncode}"
-                self.line.print(f"The worker ended ({how}); another one is started.")
+                self.line.print(f"The worker ended ({how}) and is being restarted.")
                 self.line.print("\n".join(event.log[-5:]))
             case WorkerError():
                 self.problem = event

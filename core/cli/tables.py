@@ -153,7 +153,7 @@ def _export(options: argparse.Namespace) -> int:
         shapes = ", ".join(f"--n {info.n} --slots {info.figures.slots}" for info in wanted)
         raise TableError(
             f"{len(wanted)} tables of {options.family} have that shape.",
-            f"Choose one of {shapes}." if shapes else "List the tables to see which there are.",
+            f"Choose one of {shapes}." if shapes else "List the tables to see which exist.",
         )
     info = wanted[0]
     done = memory.export(info.family, info.n, info.figures.slots, options.path, replace=options.replace)
@@ -322,7 +322,7 @@ def _build(options: argparse.Namespace) -> int:
     table = count.table()
     if not len(table):
         raise RequestError(
-            f"{count.tokens:,} tokens are too few for a table.", "Give more text, or --least-count 1."
+            f"{count.tokens:,} tokens are too few for a table.", "Use more text, or --least-count 1."
         )
     learned_from = f"{count.tokens:,} tokens of text"
     save_frozen(table, path, family=family.family, family_name=family.family_name, learned_from=learned_from)
@@ -332,5 +332,5 @@ def _build(options: argparse.Namespace) -> int:
         f" {path.stat().st_size / 1024:,.0f} KiB, from {learned_from}"
     )
     if corpus.passed_over:
-        print(f"{corpus.passed_over:,} files were passed over because they are not UTF-8 text.")
+        print(f"{corpus.passed_over:,} files were skipped because they are not UTF-8 text.")
     return 0

@@ -1,4 +1,4 @@
-"""`draftlight tools`: servers of tools (MCP) from the command line, to try one out.
+"""`draftlight tools`: lists and calls the tools of an MCP server from the command line.
 
 The servers of the window are not used, and nothing is stored. A server is given as `--command` or `--url`; it
 is started for this command and ended with it.

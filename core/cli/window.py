@@ -51,5 +51,5 @@ def window_part(name: str) -> Callable[..., Any]:
     """Like `find_window_part`, but raises `UsageError` if there is none."""
     part = find_window_part(name)
     if part is None:
-        raise UsageError("This installation has no window.", "Install the whole of Draftlight.")
+        raise UsageError("This installation has no window.", "Install Draftlight with the window.")
     return part

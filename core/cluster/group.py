@@ -68,7 +68,7 @@ _TOKEN_BYTES = 16
 
 
 class Launch(Struct, frozen=True):
-    """What `mlx.launch` said about this process. `host`: rank 0's address."""
+    """This process's place among those of `mlx.launch`. `host`: rank 0's address."""
 
     rank: int
     size: int

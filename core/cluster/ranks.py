@@ -1,4 +1,4 @@
-"""What each rank of `mlx.launch` does: rank 0 loads a model over all ranks, the others follow.
+"""Runs each rank of `mlx.launch`: rank 0 loads a model over all ranks, the others run its operations.
 
 Everything that can be checked is checked on every rank before a weight is read; such a problem is reported
 and changes nothing. Later failures end the processes of all ranks.
@@ -238,8 +238,8 @@ class _Follower:
                 )
             if (limit := machine().limit_bytes) < check.need_bytes:
                 raise ModelError(
-                    f"{socket.gethostname()} would hold {gigabytes(check.need_bytes)} GB, and gives"
-                    f" {gigabytes(limit)} GB.",
+                    f"{socket.gethostname()} needs {gigabytes(check.need_bytes)} GB for its part, and has"
+                    f" {gigabytes(limit)} GB for models.",
                     "Use more machines or a smaller model.",
                 )
         except DraftlightError as error:

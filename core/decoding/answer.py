@@ -1,4 +1,4 @@
-"""Answer: one request on its way from prompt to statistics, and the memory that it may take.
+"""Answer: the state of one request from prompt to statistics, and the memory that it may use.
 
 Rendering, plan, prefill and decoding fill it in. Worker's main thread.
 """
@@ -52,7 +52,7 @@ FAST = Exactness("fast")
 
 
 class Pace(Protocol):
-    """How fast a model reads on this machine, and passages are scored for it."""
+    """How fast a model reads on this machine, and how fast passages are scored."""
 
     @property
     def pace(self) -> ReadingPace | None:
@@ -65,17 +65,17 @@ class Pace(Protocol):
         """Receives the measured time of a chunk."""
 
     def scoring_s(self, scorer: str) -> float | None:
-        """Measured seconds a token of `scorer`, where it computes anything; None if unknown."""
+        """Measured seconds per token of `scorer`; None if unknown, or if it computes nothing."""
 
     def scored(self, scorer: str, tokens: float, seconds: float) -> None:
         """Receives the measured time in which `scorer` scored `tokens`."""
 
     def probe(self) -> ReadingPace | None:
-        """The pace by a timing of a fraction of a second, to begin with; None if it is not possible."""
+        """A first pace, timed in a fraction of a second; None if that is not possible."""
 
 
 class ImageRows(Protocol):
-    """The images of a prompt, on their way through the model (`core.vision.sight`)."""
+    """The images of a prompt, for passes through the model (`core.vision.sight`)."""
 
     seconds: float
 
@@ -92,7 +92,7 @@ class ImageRows(Protocol):
     def reading(
         self, sequence: CachedSequence, ids: Sequence[int]
     ) -> AbstractContextManager[tuple[mx.array, dict[str, Any]]]:
-        """For one pass over `ids`, the next of `sequence`: their block [1, n] and the model's arguments."""
+        """For one pass over `ids`, which follow `sequence`: their block [1, n] and the model's arguments."""
 
     def answering(self, sequence: CachedSequence) -> AbstractContextManager[None]:
         """While open, passes continue `sequence`, whose images were read, with text."""
@@ -115,13 +115,13 @@ class DraftReader(Proposer, Protocol):
         """Its pace."""
 
 
-# Place of a step among those that run ahead: its pass was started in the step before, the next one's in it,
-# both, or none.
+# Role of a step when steps run ahead: its pass was started in the step before, it starts the pass of the next
+# step, both, or neither.
 Pipeline = Literal["single", "enters", "ahead", "leaves"]
 
 
 class StepTimes(Protocol):
-    """Learns what a step costs."""
+    """Receives the times of steps."""
 
     @property
     def plain_tokens_per_s(self) -> float:
@@ -134,7 +134,7 @@ class StepTimes(Protocol):
 class Answer:
     """The request, the settings in effect, and the tokens read and written.
 
-    - `request`: as asked. `settings`: in effect. `changes`: where they differ, in order (`downgrade`).
+    - `request`: as received. `settings`: in effect. `changes`: where they differ, in order (`downgrade`).
     - `ids`: the prompt, whose last `continued_tokens` begin the answer; quotations are inserted.
       `branches`: ascending lengths of prefixes that later prompts of the chat probably share. `format`: the
       answer's syntax; None if unknown.
@@ -142,13 +142,13 @@ class Answer:
       hold where the prompt exceeds the context; None where all of it fits.
     - `sequence`: the cache, which holds any context before the prefill. `kv`: how it is quantised.
     - `drafter`, whether it drafts (`gate`; None: always), and how much (`planner`; None: all of it). `cost`:
-      what its blocks take. `why_plain`: why nothing is drafted for this model; empty if something may be.
+      the cost of blocks. `why_plain`: why nothing is drafted for this model; empty if drafting is possible.
       `proposer`, `head`: draft model and head, if they draft. `forces`: tokens that the grammar forces are
       drafted. `prediction`: ids of the predicted answer.
     - `sparse`, `reading_reason`, `scorer`, `unmatched`: as in `Effective`. `unattended`: how many tokens were
       read, and are left out of `sequence`, which then serves this answer only.
     - `sight`: the images of the prompt; None without images.
-    - `shown`: the ids of the answer, without a stop token. `stats`: filled in as it happens.
+    - `shown`: the ids of the answer, without a stop token. `stats`: filled in by the steps.
 
     Times are seconds of `clock` since `requested_s`; None: since now.
     """
@@ -198,8 +198,8 @@ class Answer:
     def downgrade(self, key: str, used: object, reason: str, asked: str = "") -> None:
         """Records that `used` is in effect in place of the requested value.
 
-        `key` is a setting, which gets the value; with `asked`, it is a part or a use of one, or of the
-        request, and only recorded.
+        `key` is a setting, which gets the value; with `asked`, it is a part of a setting
+        or of the request, and is only recorded.
         """
         if not asked:
             asked = _words(read(self.settings, key))
@@ -207,10 +207,10 @@ class Answer:
         self.changes.append(Change(key, asked, _words(used), reason))
 
     def proposer_for(self, ids: Sequence[int]) -> DraftReader | None:
-        """The draft model that drafts; none from now on, and that is recorded, if it cannot read `ids`."""
+        """The draft model that drafts. If it cannot read `ids`: none from now on, which is recorded."""
         if self.proposer is not None and (why_not := self.proposer.loaded.why_not_read(ids)):
             asked = self.settings.draft_model.model
-            self.downgrade("draft_model.model", "not for all of it", why_not, asked=asked)
+            self.downgrade("draft_model.model", "not for the whole prompt", why_not, asked=asked)
             self.proposer = None
         return self.proposer
 
@@ -221,17 +221,17 @@ class Answer:
 
     @property
     def planned_tokens(self) -> int:
-        """How many of the prompt's tokens the cache holds at most."""
+        """Most of the prompt's tokens that the cache will hold."""
         return len(self.ids) if self.most_tokens is None else self.most_tokens
 
     @property
     def reach_tokens(self) -> int:
-        """The longest context that the answer can come to."""
+        """The longest context that the answer can reach."""
         return min(self.context_tokens, self.planned_tokens + self.settings.sampling.max_tokens)
 
     @property
     def text_ids(self) -> list[int]:
-        """The prompt without the rows of images: what drafters, tables and statistics get."""
+        """The prompt without the rows of images, for drafters, tables and statistics."""
         return [token for token in self.ids if token < FIRST_IMAGE_ROW]
 
     @property
@@ -241,17 +241,17 @@ class Answer:
 
     @property
     def held_tokens(self) -> int:
-        """How many of the prompt's tokens the cache holds if nothing more is skipped."""
+        """Number of the prompt's tokens in the cache if no more are skipped."""
         return self.sequence.held_tokens(len(self.ids)) + self.unattended
 
     @property
     def context_used_tokens(self) -> int:
         """Tokens in the context; skipped ones do not count.
 
-        Of a prompt whose prefill was stopped, the unread ones count, up to what the cache may hold of it.
+        If the prefill was stopped, the unread tokens count, up to the number that the cache may hold.
         """
         held, is_read = self.held_tokens, len(self.sequence.tokens) >= len(self.ids) - 1
-        # More than was planned is read where nothing of it could be skipped.
+        # More than planned is read if no passage could be skipped.
         return (held if is_read else min(held, self.planned_tokens)) + len(self.shown)
 
     def now(self) -> float:
@@ -269,9 +269,9 @@ def _words(value: object) -> str:
 #     peak = memory in use + growth of the KV cache, one layer of which is copied + working memory of a chunk
 #
 # with the figures of `MemoryNeed`, which are estimates from the model's config (starter model on Linux: 83
-# MiB estimated and 65 measured for 1,000 tokens, 268 and 296 for 4,000). What does not fit is fitted in this
-# order: other chats' caches and the sentence encoder are freed; the prompt is read in smaller chunks; the
-# answer is shortened; the request is refused.
+# MiB estimated and 65 measured for 1,000 tokens, 268 and 296 for 4,000). If an answer does not fit, these
+# steps follow in order: other chats' caches and the sentence encoder are freed; the prompt is read in smaller
+# chunks; the answer is shortened; the request is refused.
 
 # The smallest chunk, as in the setting, and the shortest answer for which a prompt is read.
 _LEAST_CHUNK_TOKENS = 32
@@ -283,7 +283,7 @@ class MemoryGuard:
     """Fits an answer into the memory that is left, so that MLX never runs out of it.
 
     `need`: None for a model without an estimate, for which everything fits. `left_bytes()` returns the memory
-    that is left; `release()` frees what an answer does not need, once.
+    that is left; `release()` frees memory that an answer does not need, once.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Early start: the device begins a forward pass while Python still builds the graph of its later layers.
 
-A pass is built in some milliseconds, in which a device without work would idle. Nothing is assumed about any
-outcome: what is started is a part of the same graph, so the pass computes the same.
+Building a pass takes some milliseconds, during which a device without work would idle. Nothing is
+speculative: the started part belongs to the same graph, so the pass computes the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_LAYER = 1
 
 
 class EarlyStart:
-    """Of one forward pass. `seconds`: what starting took, which on a CPU is mostly waiting for the device.
+    """The early start of one forward pass. `seconds`: its duration, on a CPU mostly waiting for the device.
 
     `first_s`: when the first part was started, by `time.perf_counter`; None if none was.
     """
@@ -37,9 +37,9 @@ class EarlyStart:
 
     @contextmanager
     def within(self, cache: Sequence[CacheEntry]) -> Iterator[None]:
-        """While open, some layers of a pass over `cache` start what is built so far (`early_entries`).
+        """While open, some layers of a pass over `cache` start the graph built up to them (`early_entries`).
 
-        The entries get another `update_and_fetch`; they are as before afterwards, also after an exception.
+        Replaces the entries' `update_and_fetch`, and restores it at the end, also after an exception.
         """
         entries = [_innermost(entry) for entry in early_entries(cache)]
         try:
@@ -67,7 +67,7 @@ def early_entries(cache: Sequence[CacheEntry]) -> list[CacheEntry]:
     layers = list(leaves(cache))
     if len(layers) < LEAST_LAYERS:
         return []
-    # Of four layers the last one, which in hybrid models is the one with full attention.
+    # The last of four layers, which has full attention in hybrid models.
     chosen = [layers[FIRST_LAYER], *layers[EVERY_LAYERS - 1 :: EVERY_LAYERS]]
     return list({id(entry): entry for entry in chosen if is_appending(entry) or is_window(entry)}.values())
 

@@ -222,7 +222,7 @@ class Grammars:
         thoughts = [mark(tag) for tag in (tokenizer.think_start, tokenizer.think_end) if tag in special]
         begin, end = mark(grammar.begin), mark(grammar.end)
         call = json.dumps({"x-guidance": _ON_ONE_LINE} | schema)
-        # Lazy: the text ends at the mark, so that what follows belongs to the call.
+        # Lazy: the text ends at the mark, so that the following text belongs to the call.
         lazy = "" if grammar.begin in special else "[lazy]"
         return "\n".join(
             [

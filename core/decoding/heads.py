@@ -182,7 +182,7 @@ class HeadProposer:
         positions = [position for each, _ in self._waiting for position in each]
         states = mx.concatenate([rows for _, rows in self._waiting])
         self._waiting = []
-        # Rows of images have no embedding; what the head knows of them is in the states.
+        # Rows of images have no embedding; the head sees them through the states only.
         ids = [self._context[position] for position in positions]
         self._step(mx.array([0 if token >= FIRST_IMAGE_ROW else token for token in ids]), states[None])
         own.append_at(self._context, np.array(positions, np.int32))

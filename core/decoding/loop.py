@@ -78,7 +78,7 @@ _FREE_STEPS_TO_PIPELINE = 16
 _ASKING_TO_PIPELINE = 0.1
 # Rankings after rejected guesses that are computed, deepest first: each costs a pass over a row of logits.
 _REJECTED_ROWS = 2
-# Rejected guesses of a step that are told.
+# Most rejected guesses of a step that are reported.
 _SHOWN_GUESSES = 8
 # Folded tokens widen every block; beyond this many, a step without a draft reads them.
 _FOLD_LIMIT_TOKENS = 8
@@ -87,17 +87,17 @@ _CLEAR_EVERY_STEPS = 256
 
 
 class Step(Struct):
-    """One forward pass, filled in on its way: drafted, started, read, learned from. Complete once yielded.
+    """One forward pass, filled in as it is drafted, started, read and learned from. Complete once yielded.
 
     - `tokens`: the `accepted` drafted ones, then the target's own, if any. `logprobs`: of each, if requested.
     - `drafted`: verified nodes; `tested`: nodes that the walk reached.
-    - `draft_s`: time of drafting, and of what the drafter learns from the outcome.
+    - `draft_s`: time of drafting, and of the drafter's learning from the outcome.
     - `width`: block width, including pending tokens; `tree`: it was a tree.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
-    - `worth`: of the draft to the planner, as expected; None if the drafter was not asked.
+    - `worth`: expected value of the draft for the planner; None if the drafter was not called.
     - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
-    - `rejected`: guesses that the walk ended before: the rest of a chain, or each branch's first token.
+    - `rejected`: rejected guesses after the accepted path: the end of a chain, or each branch's first token.
     - `waited_s`: time of waiting for the device. `pipeline`: how it ran ahead.
     - `took_s`: time since the end of the step before: this one's drafting, building and waiting, and the use
       of its tokens meanwhile. All steps together take the iteration's time.
@@ -188,7 +188,7 @@ class DecodeLoop:
         self._empty_drafts = 0
         self._free_steps = 0  # since the last forced token
         self._steps = 0
-        # Of the current step: whether the gate rests, and whether the drafter is asked.
+        # In the current step: whether the gate pauses drafting, and whether the drafter is called.
         self._rests = False
         self._asks = True
         self._left_pipeline = False  # in the step before
@@ -527,7 +527,7 @@ class DecodeLoop:
 
 
 def _rejected(draft: Draft, path: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """What was guessed for the places after the accepted path, at most so many tokens as are shown."""
+    """The rejected guesses after the accepted path, at most `_SHOWN_GUESSES` tokens."""
     last = path[-1] if path else -1
     if draft.is_chain:
         rest = draft.tokens[last + 1 : last + 1 + _SHOWN_GUESSES]

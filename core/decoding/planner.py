@@ -77,11 +77,11 @@ class Planner:
         return draft.part(sorted(order[:size]))
 
     def least_probabilities(self, pending: int = 1) -> Callable[[int, bool], float]:
-        """For one draft in a block with `pending` known tokens: the path probability that a node must exceed
-        for it, or for it with further ones, to be in the part that pays, after so many nodes of a chain or a
-        tree.
+        """For one draft in a block with `pending` known tokens: a function of (number of nodes before, is
+        tree), the path probability that a node must exceed to be in the part that pays, alone or with further
+        nodes after it.
 
-        None of the further ones is more probable than it, so together they emit at most as many times it.
+        No further node is more probable than this one, so n further nodes emit at most n times as much.
         """
         rate, cost = self.rate, self._cost
         by_kind: dict[bool, list[float]] = {}

@@ -41,7 +41,7 @@ class TokenTexts:
 
     `tokenizer`: as the loader makes it, which repairs a wrong decoder.
     `before`: tokens of the same text that precede the answer: the beginning of a continued answer, or a
-    prompt without a template. A space at the beginning of what follows is kept, and a character that they
+    prompt without a template. A space at the beginning of the answer is kept, and a character that they
     begin is completed.
     """
 

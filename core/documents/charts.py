@@ -46,7 +46,7 @@ def drawing_text(archive: zipfile.ZipFile, part: str) -> str:
 
 
 class OfficeWalker(Walker):
-    """Takes a part of an Office file to a writer: its equations, charts, diagrams and what `actions` adds."""
+    """Writes a part of an Office file: equations, charts, diagrams, and elements handled by `actions`."""
 
     def __init__(self, archive: zipfile.ZipFile, part: str, writer: Writer) -> None:
         super().__init__(writer)
@@ -68,7 +68,7 @@ class OfficeWalker(Walker):
         self.say(equation_line(element))
 
     def drawing(self, element: Element) -> None:
-        """A chart or a diagram in a paragraph of its own."""
+        """Write a chart or diagram as a separate paragraph."""
         self.writer.apart()
         self.writer.words(self.drawn(element))
         self.writer.close_paragraph()
@@ -105,7 +105,7 @@ def _chart_lines(drawing: Element) -> Iterator[str]:
 
 
 def _newer_chart_lines(drawing: Element) -> Iterator[str]:
-    """Those of a chart whose kind came after 2015, such as a waterfall; data and series are apart."""
+    """Lines of a chart of a kind newer than 2015, such as a waterfall; its data and series are separate."""
     chart = next((each for each in drawing.elements if each.tag == "chart"), drawing)
     axes = [title for each in chart.all("axis") for title in _titles(each)]
     data = {each.get("id"): each for each in drawing.child("chartData").elements if each.tag == "data"}

@@ -103,7 +103,7 @@ class _Field:
         self.has_result = self.is_link = self.is_silent = False
 
     def state(self) -> str:
-        """What the form's box or choice shows, if the field has no result."""
+        """The state of the form's box or choice, if the field has no result."""
         found = {each.tag: each for each in self._form.all()}
         if "checkBox" in found:
             return "[x]" if is_on(found.get("checked", found.get("default", Element("")))) else "[ ]"
@@ -113,7 +113,7 @@ class _Field:
 
 
 class _Words(OfficeWalker):
-    """Takes a part to `writer`. Of the parts of notes, which `kind` names, only what is referred to."""
+    """Writes a part to `writer`. Of a part with notes, named by `kind`, only the notes referred to."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Words(OfficeWalker):
         self._part, self._kind, self._depth = part, kind, depth
         self._fields: list[_Field] = []
         self._chunks = self._muted = 0
-        self._joins = False  # the next paragraph goes on where the last one's mark was deleted
+        self._joins = False  # the next paragraph continues the last one, whose mark was deleted
         self._style = ""  # of the open paragraph
         self._description = ""  # of the open drawing
 
@@ -344,7 +344,7 @@ class _Words(OfficeWalker):
 
 
 def _chunk_text(data: bytes, name: str, gathered: Gathered) -> str:
-    """The text of a part whose ending in `name` may tell its kind; empty if it cannot be read.
+    """The text of a part, whose extension in `name` may show its format; empty if it cannot be read.
 
     Raises `TooLongError`.
     """

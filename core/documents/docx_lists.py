@@ -161,7 +161,7 @@ class WordLists:
         return int(id_level) if id_level in _HEADING_LEVELS and id_level != style else 0
 
     def properties(self, style: str) -> dict[str, str]:
-        """What text of the style `style` is: `vanish`, `strike` and `dstrike` as 0 or 1, `vertAlign`."""
+        """Properties of text in the style: `vanish`, `strike` and `dstrike` as 0 or 1, `vertAlign`."""
         if style not in self._properties:
             chain: list[dict[str, str]] = []
             base = style
@@ -233,7 +233,7 @@ def _levels(owner: Element) -> dict[int, _Level]:
 
 
 def _format(level: Element) -> str:
-    """The way to count of a level: a name, or for one of its own the numbers that it begins with."""
+    """The number format of a level: a name, or, for a custom format, its first numbers."""
     found = next(level.all("numFmt"), Element(""))
     name = found.get(W + "val", "decimal")
     return found.get(W + "format", "decimal")[:_MOST_PATTERN_CHARACTERS] if name == "custom" else name
@@ -246,14 +246,14 @@ def outline_heading(level: str) -> int:
 
 
 def value_of(element: Element, *path: str) -> str | None:
-    """The value of the element at `path` inside, which may be empty; None if there is no such element."""
+    """The value of the element at `path` inside, which may be empty; None if it does not exist."""
     for tag in path:
         element = element.child(tag)
     return element.get(W + "val") if element.name else None
 
 
 def text_properties(properties: Element) -> dict[str, str]:
-    """What runs of text have: `vanish`, `strike` and `dstrike` as 0 or 1, `vertAlign`, `position`."""
+    """Properties of text runs: `vanish`, `strike` and `dstrike` as 0 or 1, `vertAlign`, `position`."""
     found = {each.tag: each for each in properties.elements}
     switches = {tag: str(int(is_on(found[tag]))) for tag in ("vanish", "strike", "dstrike") if tag in found}
     return switches | {tag: found[tag].get(W + "val") for tag in ("vertAlign", "position") if tag in found}

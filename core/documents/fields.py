@@ -1,7 +1,7 @@
-"""What fields of Word and rich text show that are drawn when the page is: EQ and SYMBOL. Pure.
+"""Text of the fields of Word and rich text that are rendered with the page: EQ and SYMBOL. Pure.
 
 EQ is the equation language of Word before 2007: `EQ \\f(3,4)` is 3/4, `EQ \\o\\ac(○,3)` is ③. Unknown
-switches give their arguments, so that no word is lost.
+switches are replaced by their arguments, so that no word is lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OVERLAYS = {"/": "\u0338", "\u0305": "\u0305", "¯": "\u0304", "^": "\u0302", "
 
 
 def field_text(instruction: str) -> str | None:
-    """What the field of that instruction shows; None for another kind of field."""
+    """The text of the field with that instruction; None for another kind of field."""
     found = _KIND.match(instruction)
     if not found:
         return None
@@ -63,7 +63,7 @@ class _Equation:
         self._source, self._at = source, 0
 
     def text(self, depth: int, *, in_brackets: bool = False) -> str:
-        """What follows, in brackets up to the separator or the bracket that ends it."""
+        """The following text; `in_brackets`: up to the separator or the bracket that ends it."""
         said: list[str] = []
         level = 0
         while self._at < len(self._source):

@@ -1,7 +1,7 @@
 """Which files of a folder can be read as documents, and which are left out and why.
 
 Looks at names only, opens nothing, follows no link, and ends soon in a folder of any size. Hidden files and
-folders, and folders that programs fill, are left out. Order is by name, as people count (`2` before `10`).
+folders, and folders with generated files, are left out. Order is by name, as people count (`2` before `10`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core.errors import RequestError, reason_of
 
 # Maximum number of documents for one message; each is read separately.
 MOST_FILES = 100
-# Of a folder that is not meant to be read as a whole, such as a home.
+# A folder with more entries is probably not meant to be read completely, such as a home folder.
 MOST_ENTRIES = 20_000
 _MOST_DEPTH = 12
 _PROGRAMS_FOLDERS = frozenset(("node_modules", "__pycache__", "venv", "site-packages", "target", "build"))
@@ -35,7 +35,7 @@ class Skipped(Struct, frozen=True):
 
 
 class FolderListing(Struct, frozen=True):
-    """Paths to read, and what was left out and why."""
+    """Paths to read, and the omitted ones with reasons."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...]

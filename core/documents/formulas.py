@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _MOST_CHARACTERS = 8_192  # Excel's limit
-# Texts and quoted names of sheets stay as they are; a name, a function or a number is no reference.
+# Texts and quoted names of sheets stay as they are; names, functions and numbers are not references.
 _PIECE = re.compile(
     r""""(?:[^"]|"")*"|'(?:[^']|'')*'!?|\[[^\]]*\]"""
     r"|(?<![A-Za-z0-9_.$])(?:(?P<column_sign>\$?)(?P<column>[A-Za-z]{1,3})(?P<row_sign>\$?)(?P<row>[0-9]{1,7})"

@@ -45,7 +45,7 @@ _ATTRIBUTES = frozenset((
     "alt", "checked", "class", "colspan", "data-mathml", "hidden", "href", "rowspan", "selected", "reversed",
     "shadowrootmode", "start", "style", "type", "value",
 ))  # fmt: skip
-# Classes of what KaTeX and MathJax draw for the eye, beside the formula itself, and boxes of exported tasks.
+# Classes of the visual copies of formulas by KaTeX and MathJax, and of check boxes of exported tasks.
 _MATH_JAX = frozenset(("MathJax", "MathJax_SVG", "MathJax_CHTML", "mjx-chtml"))
 _DRAWN_MATH, _MATH_PREVIEW = "katex-html", "MathJax_Preview"
 _TASKS = {"checkbox-on": "[x] ", "checkbox-off": "[ ] "}
@@ -160,7 +160,7 @@ class _Reader:
         self._in_reading = False  # above a word
         self._base = ""
         self._math: Builder | None = None
-        self._is_drawn_twice = False  # what is hidden draws a formula that is read
+        self._is_drawn_twice = False  # a hidden element is the visual copy of a formula that is read
         self._has_formula = False  # of KaTeX or MathJax, read since its container began
         self._in_tex = self._in_math_jax = False
         self._tasks: list[bool] = []  # whether the open lists have tasks

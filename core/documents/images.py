@@ -46,7 +46,7 @@ _WIDE_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 class ImageLine(Struct, frozen=True):
     """The line of the process: the image, its pixels uint8 [height, width, 3], or the refusal.
 
-    `thumbnail`: a PNG of the image, as large as was asked for at most.
+    `thumbnail`: a PNG of the image, at most of the requested size.
     """
 
     image: Image | None = None
@@ -117,7 +117,7 @@ def hash_of(pixels: Pillow.Image) -> str:
 
 @contextmanager
 def _decoded(path: Path, name: str) -> Iterator[tuple[Pillow.Image, tuple[LeftOut, ...]]]:
-    """The upright RGB image, and what it leaves out."""
+    """The upright RGB image, and a record of omissions."""
     from PIL import Image as pillow
     from PIL import ImageOps
 
@@ -150,7 +150,7 @@ def _decoded(path: Path, name: str) -> Iterator[tuple[Pillow.Image, tuple[LeftOu
 
 
 def pillow_title(error: Exception) -> str:
-    """What a file that Pillow cannot decode is called."""
+    """The name of the expected format in the error for a file that Pillow cannot decode."""
     from PIL import UnidentifiedImageError
 
     return "PNG, JPEG, GIF, WebP, TIFF, BMP or AVIF" if isinstance(error, UnidentifiedImageError) else "image"

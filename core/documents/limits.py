@@ -1,6 +1,6 @@
 """Limits for reading one document, why one cannot be read, and the text that is gathered.
 
-The process that reads imports this first: it stays free of what takes long to import (msgspec does).
+The reading process imports this first, so it must not import slow modules (such as msgspec).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 # Plain text and HTML are held whole; longer ones could not be in any context.
 MOST_TEXT_BYTES = 32 * 1024 * 1024
-# Of which most is pictures, as digits, and attachments.
+# Larger, because most of such a file is pictures, written as digits, and attachments.
 MOST_RTF_BYTES = 128 * 1024 * 1024
 MOST_MAIL_BYTES = 48 * 1024 * 1024
 # PDF and Word files are mostly pictures and fonts.
@@ -63,7 +63,7 @@ class PageLimits(NamedTuple):
     whole_s: float = 60.0
 
 
-# Of an image: its file, its pixels, and its longer side in its shorter ones; models accept no longer strips.
+# Limits of an image: file, pixels, and ratio of the longer to the shorter side; models accept no longer ones.
 MOST_IMAGE_BYTES = 128 * 1024 * 1024
 MOST_PIXELS = 64_000_000
 MOST_ASPECT = 200
@@ -106,7 +106,7 @@ class EncodedError(UnreadableError):
 
 
 class Gathered:
-    """Collects pieces of text, and what they leave out. `left` is the number of characters still allowed."""
+    """Collects pieces of text and their omissions. `left` is the number of characters still allowed."""
 
     def __init__(self, most_characters: int) -> None:
         self.left = most_characters
@@ -126,7 +126,7 @@ class Gathered:
         self.left_out[kind, place] = self.left_out.get((kind, place), 0) + count
 
     def add(self, piece: str) -> None:
-        """One more. Raises `TooLongError`."""
+        """Add a piece of text. Raises `TooLongError`."""
         self.left -= len(piece)
         if self.left < 0:
             raise TooLongError

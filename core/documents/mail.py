@@ -25,10 +25,10 @@ from core.documents.text import decode
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _FIELDS = (*_SHOWN, "Subject", "MIME-Version", "Content-Type", "Message-ID")
-# Of a field; the decoder of header fields takes quadratic time.
+# Limit of a header field, whose decoder takes quadratic time.
 _MOST_FIELD_CHARACTERS = 4_000
 _MOST_DEPTH = 20
-# What no mail program or browser shows as a text.
+# Types that no mail program or browser shows as text.
 _SOURCES = frozenset((
     "text/css", "text/ecmascript", "text/javascript", "text/x-javascript", "text/xsl", "text/watch-html",
     "text/x-amp-html",

@@ -134,7 +134,7 @@ class Markup:
         return found.group().lower()
 
     def _attributes(self) -> dict[str, str] | None:
-        """Those wanted; afterwards `place` is behind the tag. None if the page ends in it."""
+        """The wanted attributes; afterwards `place` is after the tag. None if the page ends within it."""
         markup, wanted = self._markup, self._wanted
         kept: dict[str, str] = {}
         while True:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
-# As in Word: beyond these it counts in other ways.
+# As in Word, which uses other formats above these numbers.
 _MOST_ROMAN, _MOST_LETTERS = 3_999, 780
 _ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
     (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
 )  # fmt: skip
-# Alphabets; after the last letter Word goes on with aa and bb, pages with aa and ab.
+# Alphabets; after the last letter follow aa and bb in Word, aa and ab in page numbers.
 _LETTERS = {
     "lowerLetter": "abcdefghijklmnopqrstuvwxyz", "upperLetter": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "lowerGreek": "αβγδεζηθικλμνξοπρστυφχψω", "russianLower": "абвгдежзиклмнопрстуфхцчшщыэюя",

@@ -20,7 +20,7 @@ _PIECES = (*_GROUPS, "table-column", "table-row", "shapes", "tracked-changes", "
 # Texts outside the cells: comments and drawings on the sheet.
 _ASIDES = {"annotation": "comment", "text-box": "text box", "custom-shape": "text box"}
 _HIDING = ("collapse", "filter")
-# What a cell without a stored appearance shows, by the type of its value.
+# Attributes with the value of a cell that has no stored text, by the value's type.
 _VALUES = tuple(OFFICE + name for name in ("string-value", "boolean-value", "time-value", "value"))
 
 
@@ -83,7 +83,7 @@ class _Cells:
         for cell in element.elements:
             columns = _next(columns, cell.get(TABLE + "number-columns-repeated"))
             self._read_asides(cell, (self._rows.start, columns.start))
-            # What a merged cell covers is not shown.
+            # Cells covered by a merged cell are not shown.
             if cell.tag != "table-cell":
                 continue
             if shown := self._shown(cell):

@@ -1,11 +1,11 @@
-"""Chooses the pages without text that a question's model sees: those nearest to what is asked. Pure.
+"""Chooses the pages without text that the model gets as images: those most relevant to the question. Pure.
 
 Such a page has no words to compare, but its neighbours have. The text around a page is cut into pieces; each
 counts the question's terms that it has, rare ones more, and half as much for a page one piece further away.
-The number of the page is a piece of its own, so a question about “page 12” finds that page. Terms
+The page's number is a separate piece, so a question about “page 12” finds that page. Terms
 are the beginnings of words, and pairs of letters in scripts without spaces; the language does not matter.
-Pages with equal figures follow their order, those that the chat has already first: a follow-up question that
-names nothing adds no page.
+Equally relevant pages are taken in their order, those that the chat already has first: a follow-up question
+without terms adds no page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMMON, _COMMON_SHARE = 6, 0.25
 # Ideographs, and scripts of South-East Asia, whose words have no spaces.
 _WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TERM = re.compile(rf"(?P<wide>[{_WIDE}]+)|(?:(?![{_WIDE}])\w)+")
-# Of a longer question its beginning and its end count.
+# Only the beginning and end of a longer question count.
 _ASKED_CHARACTERS = 500
 
 
@@ -57,7 +57,7 @@ class Page(Struct, frozen=True):
 
 
 def most_pages(context_tokens: int, prompt_tokens: int, page_tokens: int) -> int:
-    """How many pages of `page_tokens` fit beside a prompt, in half of the context and with an eighth left."""
+    """Most pages of `page_tokens` in addition to a prompt: half of the context, with an eighth left free."""
     room = min(context_tokens // 2, context_tokens - prompt_tokens - context_tokens // 8)
     return max(0, min(MOST_PAGES, room // max(1, page_tokens)))
 

@@ -19,7 +19,7 @@ from xml.parsers import expat
 from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError, UnreadableError
 from core.documents.writer import PLAIN, Marks, Writer
 
-# What the tags of Word's own elements and attributes begin with; A: drawings, P: slides.
+# Prefixes of tags of elements and attributes; W: Word's own, A: drawings, P: slides.
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
 M = "http://schemas.openxmlformats.org/officeDocument/2006/math "
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships "
@@ -32,7 +32,7 @@ SHEET_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDra
 _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"
 # The XML of the longest books is a tenth of this; a zip can claim any size.
 MOST_XML_BYTES = 256 * 1024 * 1024
-# Of a part that is held whole, such as styles; those of thick books are a hundredth.
+# Limit of a part that is in memory as a whole, such as styles; those of long books have a hundredth of it.
 MOST_TREE_BYTES = 16 * 1024 * 1024
 # The same namespaces in files saved as Strict Open XML, and in the XML of Word 2003.
 _OTHER = {
@@ -53,7 +53,7 @@ _MOST_NAME_CHARACTERS = 1024
 _PIECE_BYTES = 256 * 1024
 # Elements inside of more than this many others follow each other in the last of those.
 _MOST_DEPTH = 200
-# What reading one damaged or missing part raises.
+# Exceptions of reading one damaged or missing part.
 BROKEN = (DamagedError, EncodedError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -69,7 +69,7 @@ class Package(zipfile.ZipFile):
 
 @contextmanager
 def opened(stream: IO[bytes]) -> Iterator[Package]:
-    """The zip `stream`. Whatever fails while it is open is a `DamagedError`, but for the reader's own."""
+    """The zip `stream`. Errors while it is open become `DamagedError`, except the reader's own."""
     try:
         with Package(stream) as archive:
             yield archive
@@ -138,7 +138,7 @@ class Element:
 
 
 class Builder:
-    """Builds an element from what a parser finds inside of it."""
+    """Builds an element from the parser's events inside of it."""
 
     def __init__(self, root: Element) -> None:
         self.root = root
@@ -178,9 +178,9 @@ def read_elements(
     heads: Collection[str] = (),
     told: Told | None = None,
 ) -> Iterator[Element]:
-    """The outermost elements of the part `name` that have one of `tags`, each when all of it is read.
+    """The outermost elements of the part `name` with one of `tags`, each once it was read completely.
 
-    Elements of `heads` come without what is inside, when they begin. Without tags, it is the root. A part has
+    Elements of `heads` are yielded at their beginning, without content. Without tags: the root. A part has
     at most `most_bytes`, else `MOST_XML_BYTES`. Raises `UnreadableError`, OSError, or an error of the zip's.
     """
     info = _checked(archive, name, most_bytes or MOST_XML_BYTES)
@@ -240,7 +240,7 @@ def read_elements(
             except expat.ExpatError as error:
                 raise DamagedError from error
             except (LookupError, ValueError) as error:
-                # From the codec that the declaration names.
+                # Raised by the codec that the declaration names.
                 raise EncodedError(encoding) from error
             yield from found
             found.clear()
@@ -256,7 +256,7 @@ def read_tree(archive: zipfile.ZipFile, name: str, most_bytes: int = MOST_TREE_B
 
 
 class Walker:
-    """Takes elements to a writer: each by its entry in `actions`, of all others what is inside."""
+    """Writes elements: each by its entry in `actions`; of all others, their content."""
 
     actions: ClassVar[Mapping[str, Callable[[Any, Element], None]]] = {}
 
@@ -353,7 +353,7 @@ class Relations:
     """
 
     def __init__(self, archive: zipfile.ZipFile, part: str) -> None:
-        """Of `part`, empty for the package. Raises as `read_elements` does."""
+        """The relations of `part`, empty for the package. Raises the errors of `read_elements`."""
         self.by_kind: dict[str, str] = {}
         self.by_id: dict[str, str] = {}
         self.all: list[tuple[str, str]] = []

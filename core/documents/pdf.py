@@ -104,7 +104,7 @@ def reading_order(
         for cluster in clusters
         if len(cluster) > 1 and all(_class(letters[at]) == _RIGHT for at in cluster)
     ]
-    # PDFium has the letters of a ligature as they are drawn, unless the file tells them in their order.
+    # PDFium returns the letters of a ligature in drawing order, unless the file states their order.
     orders = [_ligature_order("".join(letters[at] for at in cluster)) for cluster in ligatures]
     usual = next(filter(None, orders), -1)
     for cluster, direction in zip(ligatures, orders):
@@ -183,7 +183,7 @@ _THROUGH, _MOST_THROUGH = (0.35, 0.68), 200
 # Highlighted, underlined, squiggly and struck-out words (PDF 1.7, table 169, as PDFium numbers them).
 _ON_WORDS = (9, 10, 11, 12)
 _UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
-# Of a page; what a page has beyond that is not read.
+# Most annotations of a page that are read.
 _MOST_ANNOTATIONS = 1_000
 # Reading a page without content takes less memory than this.
 _MOST_EMPTY_PAGE_BYTES = 64 * 1024 * 1024
@@ -343,7 +343,7 @@ class _Reader:
         self._hidden_words = 0
 
     def asides(self) -> Iterator[str]:
-        """What follows the pages: a form of another kind, hidden words, and files inside of the document."""
+        """Text after the pages: an XFA form, a note about hidden words, and files inside of the document."""
         if self.document.get_formtype() == raw.FORMTYPE_XFA_FULL and (form := xfa_text(self.document)):
             self.has_form = True
             yield form

@@ -1,4 +1,4 @@
-"""What a PDF page shows: layers that are switched off, text of other directions, appearances of annotations.
+"""Visibility on PDF pages: layers that are off, text of other directions, appearances of annotations.
 
 PDFium takes the text of a page in the order of its content, shown or not. These functions change the objects
 of a loaded page, never the file: load the page again to have it unchanged. A turn is the angle, in degrees
@@ -19,7 +19,7 @@ from pypdfium2 import raw
 
 _LEVEL_DEGREES = 2.0
 _DEEPEST = 6  # forms inside each other
-# Of a page; its other layers are taken as shown.
+# Most layers of a page that are checked; others count as shown.
 _MOST_LAYERS = 64
 _MOST_OBJECTS = 50_000
 _PICTURE_PIXELS = 600  # of a page's longer side, where layers are drawn
@@ -63,7 +63,7 @@ def _drawn(page: pypdfium2.PdfPage, *, layered: bool = False) -> Iterator[_Drawn
             elif len(of) < _DEEPEST:
                 count = raw.FPDFFormObj_CountObjects(each)
                 objects_inside = (raw.FPDFFormObj_GetObject(each, at) for at in range(count))
-                # A form may be in a layer, which PDFium does not tell.
+                # A form may be in a layer, which PDFium does not report.
                 yield from inside(objects_inside, own, (*of, _address(each)))
 
     count = raw.FPDFPage_CountObjects(page.raw)

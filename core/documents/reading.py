@@ -97,7 +97,7 @@ _MAILBOX = re.compile(rb"From [^\n]{1,200}\d{4}[^\n]{0,40}\n[A-Za-z-]+:")
 _WEBVTT_MARKS = (b"WEBVTT", b"\xef\xbb\xbfWEBVTT")
 _OLE_MARK = b"\xd0\xcf\x11\xe0"
 _WORKBOOKS = frozenset(("Workbook", "Book"))
-# What a zip holds, by the parts that only its kind has, and by the type that a part `mimetype` names.
+# Format of a zip by parts that only this format has, and by the type that a part `mimetype` names.
 _PARTS = (
     ("word/", "word"),
     ("xl/workbook.", "sheets"),
@@ -197,8 +197,8 @@ def read_document(
     """The file at `path`, of any type in `types.DOCUMENT_TYPES` or text.
 
     Calls `told` with the progress. `encoding` is the codec of plain text and HTML, if it is known. Raises
-    `RequestError` if the file has no text, but not with `scans` if it has pages that can be drawn, whose
-    marks are the text then; MemoryError, and whatever `told` raises.
+    `RequestError` if the file has no text, except with `scans` if it has pages that can be drawn: then the
+    text is their marks; MemoryError, and any exception of `told`.
     """
     name = shown_name(path)
     with opened_file(path, name) as (stream, size_bytes):
@@ -428,7 +428,7 @@ def _compound(source: _Source, told: limits.Told) -> str:
     return _READERS["sheets"][0](source, told)
 
 
-# Readers of formats, and what a damaged file is called.
+# Readers of formats, and the format's name for errors about damaged files.
 _READERS: dict[str, tuple[Callable[[_Source, limits.Told], str], str]] = {
     "pdf": (_pdf, "PDF"),
     "html": (_html, "HTML"),

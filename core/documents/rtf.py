@@ -42,7 +42,7 @@ _KEPT = frozenset((
     "annotation", "cs", "ffl", "fldinst", "footnote", "formfield", "moMath", "moMathPara", "nesttableprops",
     "objclass", "shpinst", "shptxt", "ts", "ud",
 ))  # fmt: skip
-# Destinations that are texts of their own, and what becomes of them.
+# Destinations that are separate texts, and how they are written.
 _STORIES = {
     "annotation": "comment", "ffl": "choice", "fldinst": "instruction", "footnote": "note",
     "listtext": "mark", "objclass": "object", "NeXTGraphic": "graphic", "pntext": "mark", "shptxt": "box",
@@ -394,7 +394,7 @@ class _Reader:
             case "object":
                 self._add("[equation]" if is_equation(line) else "[object]")
                 self._gathered.leave_out("equation" if is_equation(line) else "object")
-            case "graphic":  # the name of a file beside the text, of TextEdit
+            case "graphic":  # TextEdit's name of a file next to the text
                 name = line.partition("\\")[0].strip()
                 is_picture = name.lower().endswith(_PICTURES)
                 self._gathered.leave_out("picture" if is_picture else "attachment", place=name)

@@ -28,7 +28,7 @@ class Sheet:
         self._rows: dict[int, dict[int, str]] = {}
         self._hidden_rows = range(0)  # the last ones
         self._hidden_columns = bytearray(MOST_COLUMNS)  # 1 for a hidden one
-        # Those with a cell that is left out.
+        # Rows and columns with a cell that is left out.
         self._rows_left_out: set[int] = set()
         self._columns_left_out: set[int] = set()
         self._cells_left_out: list[str] = []
@@ -36,7 +36,7 @@ class Sheet:
 
     @property
     def has_cells(self) -> bool:
-        """Whether a cell or a text beside the cells is shown."""
+        """Whether a cell, or a text next to the cells, is shown."""
         return bool(self._rows or self._asides)
 
     def hide_rows(self, rows: range) -> None:
@@ -49,7 +49,7 @@ class Sheet:
         self._hidden_columns[columns.start : columns.stop] = bytes([hidden]) * len(columns)
 
     def hide_cell(self, row: int, column: int) -> None:
-        """Record a cell whose format shows nothing of its value."""
+        """Record a cell whose format hides its value."""
         if row not in self._hidden_rows and 0 <= column < MOST_COLUMNS and not self._hidden_columns[column]:
             self._cells_left_out.append(_address(row, column))
 
@@ -85,7 +85,7 @@ class Sheet:
             self._asides.append(f"[{kind}{f' {_address(*cell)}' if cell else ''}] {text}")
 
     def write(self, gathered: Gathered) -> None:
-        """Add the heading, the rows and the texts beside them. Raises `TooLongError`."""
+        """Add the heading, the rows and the texts next to them. Raises `TooLongError`."""
         if self.hidden:
             gathered.leave_out("hidden sheet", place=self.name)
             gathered.add(f"{strings.hidden_sheet(self.name)}\n")

@@ -1,7 +1,7 @@
 """Spreadsheets (.xlsx, .xlsm, .xlsb, .xls, .ods, and the XML of Excel 2003) to text.
 
 Each sheet is a heading and its rows (`sheet.py`). Cells of .xlsx, .xlsm and .ods files are as their program
-shows them, but for dates, which are ISO 8601. The binary files (.xlsb, .xls) are read by calamine, which has
+shows them, except dates, which are ISO 8601. The binary files (.xlsb, .xls) are read by calamine, which has
 no formats: numbers as stored, results instead of formulas, nothing for errors. calamine is native code that
 holds a whole sheet, so it runs only in the bounded reader process.
 """

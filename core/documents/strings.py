@@ -1,4 +1,4 @@
-"""Texts of reading a document that a person sees: refusals, hints, and marks of what was left out."""
+"""User-visible texts of reading documents: refusals, hints, and marks of omitted parts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAGE_TOO_SLOW = "drawing it takes too long"
 # Why something in a folder is left out.
 IS_LINK = "a link to something else"
 IS_HIDDEN = "hidden"
-OF_PROGRAMS = "a folder that programs fill"
+OF_PROGRAMS = "a folder with generated files"
 TOO_DEEP = "too many folders inside each other"
 NO_FILE = "not a file"
 
@@ -71,7 +71,7 @@ def not_a_file(name: str) -> str:
 
 
 def file_size(name: str, size_bytes: int, most_bytes: int) -> str:
-    return f"“{name}” has {_megabytes(size_bytes)}, the most is {_megabytes(most_bytes)}."
+    return f"“{name}” has {_megabytes(size_bytes)}; the limit is {_megabytes(most_bytes)}."
 
 
 def file_needs_memory(name: str, most_bytes: int) -> str:
@@ -87,7 +87,7 @@ def file_takes_long(name: str, seconds: float) -> str:
 
 
 def file_stands_still(name: str, seconds: float) -> str:
-    return f"“{name}” was given up: reading it got no further for {seconds:,.0f} s."
+    return f"“{name}” cannot be read: no progress for {seconds:,.0f} s."
 
 
 def file_too_long(name: str, most_characters: int) -> str:
@@ -95,7 +95,7 @@ def file_too_long(name: str, most_characters: int) -> str:
 
 
 def file_unpacks_to(name: str, size_bytes: int, most_bytes: int) -> str:
-    return f"“{name}” unpacks to {_megabytes(size_bytes)}, the most is {_megabytes(most_bytes)}."
+    return f"“{name}” unpacks to {_megabytes(size_bytes)}; the limit is {_megabytes(most_bytes)}."
 
 
 def file_unreadable(name: str, why: str) -> str:
@@ -115,7 +115,7 @@ def file_locked(name: str) -> str:
 
 
 def image_is_svg(name: str) -> str:
-    return f"“{name}” is an SVG drawing, which has no pixels."
+    return f"“{name}” is an SVG drawing, which is not supported as an image."
 
 
 def image_is_heic(name: str) -> str:
@@ -123,11 +123,11 @@ def image_is_heic(name: str) -> str:
 
 
 def image_is_float(name: str) -> str:
-    return f"“{name}” has pixels that are fractions, such as of a measurement."
+    return f"“{name}” has fractional pixel values, as measurements do."
 
 
 def image_pixels(name: str, width: int, height: int, most: int) -> str:
-    return f"“{name}” has {width:,} × {height:,} pixels, the most is {most / 1e6:,.0f} million."
+    return f"“{name}” has {width:,} × {height:,} pixels; the limit is {most / 1e6:,.0f} million."
 
 
 def image_aspect(name: str, width: int, height: int, most: int) -> str:
@@ -161,7 +161,7 @@ _LEFT_OUT: dict[Kind, tuple[str, str]] = {
 }  # fmt: skip
 # In a short line, and places of one kind in a long one.
 _MOST_KINDS, _MOST_PLACES = 2, 5
-# Of page numbers in a line.
+# Most ranges of page numbers in a line.
 _MOST_RUNS = 20
 
 

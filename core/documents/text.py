@@ -25,17 +25,17 @@ _MARKS = (
 )
 # Seven-bit encodings that switch alphabets by escape sequences.
 _ESCAPES = ((b"\x1b$B", "iso2022_jp_2"), (b"\x1b$@", "iso2022_jp_2"), (b"\x1b$)C", "iso2022_kr"))
-# Tab, line ends, form feed, what terminals write (bell, backspace, escape), and DOS's end of file.
+# Tab, line ends, form feed, characters of terminals (bell, backspace, escape), and DOS's end of file.
 _HARMLESS = frozenset("\a\b\t\n\r\x0b\x0c\x1a\x1b\x85")
 _LOOKED_AT = 65_536
 _MOST_CONTROLS = 0.002
-# Zero bytes are replaced in what is otherwise a text; files of programs have other control bytes, too.
+# Zero bytes are replaced in a file that is otherwise text; binary files have other control bytes, too.
 _MOST_ZEROS = 0.95
 # Minimum ratio of valid multi-byte characters to bad bytes in damaged UTF-8.
 _GOOD_FOR_EACH_BAD = 3
 # The detector's confidence above which it is right about other scripts than Latin (measured on 23 encodings).
 _CONFIDENT = 0.2
-# Of UTF-8 beyond one for each character, above which no text in another encoding is valid UTF-8 by chance.
+# A text that is valid UTF-8 with more continuation bytes than this is hardly so by chance.
 _SURE_BYTES = 16
 _MOST_OTHERS = 6
 _SAMPLE_BYTES = 128 * 1024
@@ -95,7 +95,7 @@ def decode(data: bytes, declared: str = "", chosen: str = "") -> Decoded:
         found = _decode(data, codec_of(declared))
     if found is None or _looks_binary(found.text):
         raise ValueError("not a text")
-    # What a crash or a download leaves in a log.
+    # Zero bytes and a final Ctrl-Z, as crashes and downloads leave them in logs.
     text = found.text.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").removesuffix("\x1a")
     return found._replace(text=text)
 
@@ -113,7 +113,7 @@ def codec_of(label: str) -> str:
     return "" if name.replace("_", "-").removesuffix("-codec") in _NOT_OF_TEXTS else name
 
 
-# XML, LaTeX, and what editors and programming languages agreed on for the first lines.
+# Declarations of XML, LaTeX, editors and programming languages in the first lines.
 _DECLARED = re.compile(
     rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})
     |\\usepackage\s*\[([\w-]{1,40})\]\s*\{inputenc\}
@@ -229,7 +229,7 @@ def _detected(data: bytes) -> Decoded:
 
 
 def _sample(data: bytes) -> bytes:
-    """The part that tells most: around the first byte beyond ASCII, whole lines."""
+    """The most informative part: whole lines around the first byte beyond ASCII."""
     if len(data) <= _SAMPLE_BYTES:
         return data
     first = next((at for at, byte in enumerate(data) if byte > 127), 0)

@@ -186,7 +186,7 @@ def log_text(text: str) -> str:
 
 # ---- notebooks
 
-# What Python shows of an object without a text: `<IPython.core.display.HTML object>`.
+# Python's text for an object without one: `<IPython.core.display.HTML object>`.
 _NAME_OF_OBJECT = re.compile(r"<[^<>\n]{1,300}>")
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
@@ -275,7 +275,7 @@ def _language(metadata: Any) -> str:
 
 
 def _output(output: Any) -> str:
-    """An output's text: what was printed, a result's plain text, or an error's last line."""
+    """An output's text: the printed text, a result's plain text, or an error's last line."""
     if not isinstance(output, dict):
         return ""
     data = output.get("data")

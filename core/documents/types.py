@@ -24,7 +24,7 @@ class DocumentType(Struct, frozen=True):
 
 
 HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))
-# Texts whose kind only the ending tells.
+# Texts whose format only the extension shows.
 KINDS_BY_ENDING = {
     **dict.fromkeys(HTML_ENDINGS, "html"),
     **dict.fromkeys((".csv", ".tsv", ".tab"), "table"),

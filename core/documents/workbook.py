@@ -24,7 +24,7 @@ from core.documents.writer import PLAIN, Marks, Run, lowered, numbers_page
 
 _MAIN = "xl/workbook.xml"
 _PIECES = frozenset(("sheetFormatPr", "row", "col", "hyperlink", "oddHeader", "oddFooter"))
-# What a row says of itself if it is not hidden by default; Excel writes the second for every row with cells.
+# Attributes of a row that is not hidden by default; Excel writes the second for every row with cells.
 _ROW_SHOWN = ("hidden", "spans", "ht", "customHeight")
 _ADDRESS = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 _HEADERS = {"oddHeader": "page header", "oddFooter": "page footer"}

@@ -78,7 +78,7 @@ def scripted(text: str, script: str) -> str:
 
 
 def numbers_page(text: str) -> bool:
-    """Whether a page header or footer says no more than the number of the page."""
+    """Whether a page header or footer has only the page number."""
     return bool(_PAGE_NUMBER.fullmatch(text))
 
 
@@ -225,7 +225,7 @@ class Writer:
 
     def __init__(self, gathered: Gathered) -> None:
         self.gathered = gathered
-        self.says = False  # whether there is a text beside marks
+        self.says = False  # whether there is text other than marks
         self._left = gathered.left
         self._stories = [_Story()]
         self._last = ""  # the kind of the last block
@@ -423,7 +423,7 @@ class Writer:
         return any(of == kind for of, _ in self._numbers)
 
     def open_note(self, label: str) -> None:
-        """What follows belongs to the note `label`, until it is closed."""
+        """Write the following text to the note `label`, until it is closed."""
         self._stories.append(_Story(label))
 
     def close_note(self) -> None:

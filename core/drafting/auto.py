@@ -68,7 +68,7 @@ class AutoDrafter(Drafter):
         self._evidence = self._new_evidence()
         # The last draft with its guesses, so that `observe` need not compute them again.
         self._grown = GrownDraft()
-        # What `end` counts: the answer, and the end of the prompt before it.
+        # Counted in `end`: the answer, and the end of the prompt before it.
         self._before = tuple(prompt[-TAIL_TOKENS:])
         self._answer: list[int] = []
 

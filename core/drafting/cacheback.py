@@ -74,7 +74,7 @@ class LruTable:
         self._leaders: OrderedDict[Gram, OrderedDict[Gram, None]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Leaders held."""
+        """Number of leaders in the table."""
         return len(self._leaders)
 
     def insert(self, leader: Gram, follower: Gram) -> None:
@@ -117,7 +117,7 @@ class FrozenTable:
         self._entries = entries
 
     def __len__(self) -> int:
-        """Leaders held."""
+        """Number of leaders in the table."""
         return len(self._entries)
 
     def followers(self, leader: Gram) -> Iterator[Gram]:

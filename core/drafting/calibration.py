@@ -28,7 +28,7 @@ from core.drafting.odds import STRENGTH, Odds
 
 
 class Weights(Struct, frozen=True):
-    """What each kind of evidence adds to the log-odds of a guess."""
+    """Contributions of each kind of evidence to the log-odds of a guess."""
 
     anything: float = -2.59
     # After guesses that are assumed to be right: text that deep in a draft is easier to guess.
@@ -126,7 +126,7 @@ def _between(without: Weights, learned: Weights) -> tuple[Weights, ...]:
 
 
 def _mean(first: Any, second: Any, share: float) -> Any:
-    """Of two numbers, or of the numbers of two equally nested tuples; `share` is the second one's weight."""
+    """Weighted mean of two numbers, or of two equally nested tuples; `share` is the weight of `second`."""
     if isinstance(first, tuple):
         return tuple(_mean(*pair, share) for pair in zip(first, second))
     return first + (second - first) * share

@@ -20,8 +20,8 @@ class Draft(Struct, frozen=True):
     """`tokens` and `parents` have the same length. The empty draft guesses nothing.
 
     `confidence[i]` is the estimated probability that node i is accepted given that its parent was. It is
-    empty if the drafter gives no estimates. `sources[i]` is what node i came from; empty if all came from the
-    drafter's only source.
+    empty if the drafter gives no estimates. `sources[i]` is the evidence of node i; empty if all came from
+    the drafter's only source.
     """
 
     tokens: tuple[int, ...] = ()
@@ -101,7 +101,7 @@ RejectedRow = tuple[int, Sequence[int]]
 
 
 class Facts(Struct, frozen=True):
-    """What the ids of a request do not show.
+    """Facts beyond the ids of a request.
 
     `begun`: the prompt's last tokens that belong to the answer. `text_of`: the text of ids, as the tokenizer
     decodes them.
@@ -123,8 +123,8 @@ class Drafter:
     Worker's main thread only.
     """
 
-    # Path probability that a node must exceed for it, or nodes after it, to be verified: after so many nodes,
-    # which are a tree or a chain. The planner's, set before `draft`; None: unknown.
+    # The planner's function of (number of nodes before, is tree): the path probability that a node must
+    # exceed for it, or nodes after it, to be verified. Set before `draft`; None: unknown.
     least_probability: Callable[[int, bool], float] | None = None
 
     def begin(self, prompt: Sequence[int], facts: Facts = NO_FACTS) -> None:

@@ -79,7 +79,7 @@ class DraftModelDrafter(Drafter):
 #
 # - *Calibration*: a model's own probability is corrected by outcomes, for each depth of the chain and for
 #   whether the other evidence agrees, has another likely guess, or none (`Odds`).
-# - *Asking*: costs time whether a guess is accepted or not. Nothing is asked where other evidence is
+# - *Asking*: costs time whether a guess is accepted or not. The model is not run if other evidence is
 #   confident. The chain is as long as its past acceptance pays. A proposal's gain are the accepted tokens
 #   that the other evidence would not have reached; its loss is the time of asking and of the rows that were
 #   verified for it. While the gain of recent proposals is below their loss, asking rests, longer after each
@@ -129,7 +129,7 @@ class Proposals:
         self.cost = cost
         self.block_cost = block_cost
         self._most = most
-        # Of stated probabilities by class and depth, and of any proposal by depth.
+        # Odds of stated probabilities by class and depth, and of any proposal by depth.
         self._odds = Odds((STRENGTH,) * _CLASSES * most, each=_PRIOR_EACH)
         self._accepted = Odds((_ACCEPTED_STRENGTH,) * most, decay=_GAIN_DECAY)
         self._backoff = Backoff(_REST_TOKENS, _MOST_DOUBLINGS)
@@ -274,7 +274,7 @@ class Proposals:
 
     def _forget(self) -> None:
         self._proposal = NO_PROPOSAL
-        # Of each joined depth: the stated probability, the class, and the share of the other evidence.
+        # For each joined depth: the stated probability, the class, and the share of the other evidence.
         self._joined: list[tuple[float, int, float]] = []
         self._asked_cost = 0.0
         self._verified = Draft()

@@ -7,7 +7,7 @@ table. The longest context in which a token was seen gives its base log-odds; th
 add new guesses.
 
 A *position* is the end of the text, or follows guesses that are assumed to be right. The evidence at an
-assumed position is what it will be if the guesses are accepted, so one calibration serves every depth of a
+assumed position is the same as after the guesses were accepted, so one calibration serves every depth of a
 draft.
 
 Invariant: guesses are ordered by probability, no token occurs twice, and the probabilities sum to at most 1.

@@ -41,7 +41,7 @@ _LEAST_REPETITION = 0.02
 _REST_TOKENS = 8
 # Cost of not running ahead, as a share of a plain step.
 _LOOKUP_COST = 0.03
-# Of `PricedGate`; chosen by replaying a small model's recorded answers with block costs of a CPU
+# Constants of `PricedGate`, chosen by replaying a small model's recorded answers with block costs of a CPU
 # and of Apple silicon (`python -m tests.tuning replay --overhead X`). The worth of asking is averaged
 # over about ten steps of each class of probability, begins slightly above zero, and rises while a class is
 # not asked, so it is tried again after some dozen tokens. Where a step takes 0, 0.04, 0.3, 1 plain steps

@@ -2,7 +2,7 @@
 
 A *context* is the last n tokens, n from 0 (any position) to `HIGHEST_ORDER`. Pairs of a context and a
 follower are in buckets of `_WAYS` cells, found by the context's hash; those of several contexts share a
-bucket. A cell is tag << 32 | count << 24 | id + 1, where the tag tells contexts apart and 0 is empty. A
+bucket. A cell is tag << 32 | count << 24 | id + 1, where the tag distinguishes contexts and 0 is empty. A
 bucket starts with the pair that came last.
 
 Three rules bound, prune and age the table. A context is counted only where the one without its oldest token
@@ -11,7 +11,7 @@ equally rare ones the oldest, and its place if that was its last. And a count th
 halves those of its context, so recent answers weigh more.
 
 How far a context is trusted is not assumed but measured: before an answer is counted, the contexts that are
-known state what follows in it, and `Odds` compare that with what came.
+known predict the next token, and `Odds` compare that with the actual one.
 
 Worker's main thread only.
 """
@@ -57,7 +57,7 @@ _second = itemgetter(1)
 class GramCounts:
     """`slots` is a power of two from 2^12 to 2^22: cells of 8 bytes, allocated at the first answer."""
 
-    # In place of a window's length, by which files and windows tell tables apart.
+    # Instead of a window's length, by which files and windows distinguish tables.
     n = 0
 
     def __init__(self, slots: int = SLOTS) -> None:
@@ -124,7 +124,7 @@ class GramCounts:
         text = [*before[-HIGHEST_ORDER:], *answer]
         first = len(text) - len(answer)
         places = [self._places(text[max(0, at - HIGHEST_ORDER) : at]) for at in range(first, len(text))]
-        # All of it is tested first, because nothing of an answer is in the table while it is written.
+        # All of it is tested first, because an answer is not in the table while it is written.
         for at in range(first, len(text)):
             self._test(text[max(0, at - HIGHEST_ORDER) : at], text[at])
         for token, here in zip(answer, places):

@@ -25,7 +25,7 @@ from core.settings import Settings
 
 
 class Resources(Struct, frozen=True):
-    """What a drafter can be built from, in addition to its settings.
+    """Inputs for building a drafter, in addition to its settings.
 
     `capacity_tokens` is the model's context length and `family` the tokenizer's fingerprint. All requests
     share `tables`. `trees`: whether trees can be verified exactly. `tables`, `frozen`, `continuations`,
@@ -54,10 +54,10 @@ class DrafterSpec(Struct, frozen=True):
     - `learns`: from answers, for later ones.
     - `takes_frozen`: uses a frozen table if there is one.
     - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
-      verified, and the gate goes by time.
+      verified, and the gate decides by time.
     - `recycles`: uses the target's most likely ids.
-    - `source`: what drafted tokens come from, where the draft does not say it.
-    - `also_reads`: groups of settings beside the one of its own, which has its name.
+    - `source`: the evidence of drafted tokens, if the draft does not state it.
+    - `also_reads`: groups of settings that it uses in addition to the one with its name.
     """
 
     name: str

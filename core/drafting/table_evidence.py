@@ -117,8 +117,8 @@ class TableCursor(NamedTuple):
 
 
 class Remembered:
-    """What followed the last n tokens in any earlier chat, from the family's shared n-gram table, for one
-    request.
+    """Tokens that followed the last n tokens in any earlier chat, from the family's shared n-gram table, for
+    one request.
 
     The table has no tags, so an entry may belong to another n-gram. An entry is credible if the table was
     right at the positions before it: the *run* is the number of consecutive correct entries, including those

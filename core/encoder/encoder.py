@@ -126,7 +126,7 @@ def _gelu(x: mx.array) -> mx.array:
 def open_encoder(folder: Path | None = None) -> Encoder:
     """The encoder in `folder` (None: the one that ships), some 50 ms.
 
-    Raises `EncoderUnavailableError` if a file is missing, differs from what ships, or cannot be read.
+    Raises `EncoderUnavailableError` if a file is missing, differs from the shipped one, or cannot be read.
     """
     folder = folder or resources_dir() / "encoder"
     check_files(folder)
@@ -142,7 +142,7 @@ def open_encoder(folder: Path | None = None) -> Encoder:
 
 
 def check_files(folder: Path | None = None) -> None:
-    """Compare the encoder's files with what ships. Raises `EncoderUnavailableError`."""
+    """Compare the encoder's files with the shipped ones. Raises `EncoderUnavailableError`."""
     folder = folder or resources_dir() / "encoder"
     for name, expected in SHIPPED.items():
         try:

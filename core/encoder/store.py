@@ -31,7 +31,7 @@ from core.system.files import CacheFolder, write_atomic
 from core.system.paths import cache_dir
 from core.system.private import make_folder
 
-if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
+if TYPE_CHECKING:  # the encoder is not loaded before its first use
     from core.encoder.encoder import Encoder, TextVectors
 
 Array = np.ndarray[Any, Any]
@@ -108,7 +108,7 @@ class VectorStore(CacheFolder):
         self.fit(self._limit_bytes)
 
     def erase(self, digest: str) -> None:
-        """Remove all vectors of the text that `text_key` names so."""
+        """Remove all vectors of the text whose `text_key` is `digest`."""
         self.erase_named(f"{digest}-")
 
     def _path(self, text: str, passages: Array) -> Path:
@@ -145,7 +145,7 @@ class Embedder:
         """
         key = _key(text, passages)
         while True:
-            # Not begun yet, or no more: another request has ended it, or `unload` or `erase`.
+            # Not begun yet, or ended by another request, `unload` or `erase`.
             if key not in self._begun and (found := self._store.read(text, passages)) is not None:
                 self.failure = ""
                 return found

@@ -1,15 +1,15 @@
-"""ReadAhead: reads what a coming question begins with while the model is idle.
+"""ReadAhead: reads the beginning of the next question while the model is idle.
 
-The window sends the question as it would be asked now: the conversation, the attached documents and what is
-typed so far. What no further typing changes is read, chunk by chunk, into the prefix cache, where the
-question finds it like an earlier turn. So its answer starts at once, and is that of a cold start that reads
-the same tokens.
+The window sends the question as it would be asked now: the conversation, the attached documents and the text
+typed up to now. The part that further typing cannot change is read, chunk by chunk, into the prefix cache,
+where the question finds it like an earlier turn. So its answer starts at once, and equals that of a cold
+start that reads the same tokens.
 
-Images of the question are read as soon as they are known, each decoded and seen by the tower in one piece.
+Images of the question are read as soon as they are known, each decoded and encoded by the tower in one step.
 
-Any request stops the reading after the running chunk. What was read stays, and is saved with its chat like
-what answers read; the rest of the documents is read with the question, sparsely or not. In automatic mode
-nothing is read while the system saves energy.
+Any request stops the reading after the running chunk. Tokens that were read stay in the cache, and are
+saved with the chat; the rest of the documents is read with the question, sparsely or densely. In automatic
+mode nothing is read while the system saves energy.
 Engine's thread.
 """
 
@@ -32,8 +32,8 @@ from core.prefill.read import read_prompt
 from core.prompt import may_merge
 from core.system.power import Energy
 
-# What may be typed next: a letter, a digit, a line, a sign, another script. Tokens that differ between these
-# are not read, and neither is one that could merge with the next character.
+# Samples of text that may be typed next: a letter, a digit, a line, a sign, another script. Tokens that
+# differ between these are not read, and neither is one that could merge with the next character.
 _TYPED = ("A", "7", "\n\n-", " (", "你")
 # A chunk delays a question that arrives meanwhile: it is halved, down to the second, while it takes longer.
 _CHUNK_TOKENS = 256, 32

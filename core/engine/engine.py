@@ -116,7 +116,7 @@ _MEASURES_AFTER_S = 1.0
 
 
 class Released(Struct, frozen=True):
-    """What stays of a model that was idle: enough to count tokens and to load it again."""
+    """The remainder of a model unloaded while idle: enough to count tokens and to load it again."""
 
     tokenizer: TokenizerWrapper
     info: ModelInfo
@@ -345,7 +345,7 @@ class Engine:
         return count_tokens(length, well_formed(text), described.info.context_tokens)
 
     def count_prompt(self, request: Generate) -> tuple[int, bool]:
-        """Number of prompt tokens of `request`, and whether it is exact; estimated for one far too long.
+        """Number of prompt tokens of `request`, and whether it is exact: it is estimated if far too long.
 
         Raises `RequestError`, `NoModelError`.
         """
@@ -654,7 +654,7 @@ class Engine:
         if self._described.info.sees:
             changes += unread_page_changes(messages)
         if formed and wanted and (silent or format.begins == "thought"):
-            changes += (Change("chat.thinking", "on", "off", "an answer by a grammar begins at once"),)
+            changes += (Change("chat.thinking", "on", "off", "with a grammar, the model cannot think first"),)
         if formed:
             prompt, format = with_answer_opened(tokenizer, prompt, format)
         changes += unread_calls(format, request.tools)

@@ -122,7 +122,7 @@ class Tally:
             self._recent.popleft()
 
     def sum_up(self) -> None:
-        """Computes the rates and shares of what was counted so far."""
+        """Computes the rates and shares from the counts."""
         stats = self._stats
         stats.positions = tuple(PositionStat(tested, accepted) for tested, accepted in self._positions)
         stats.acceptance = stats.accepted / stats.tested if stats.tested else 0.0

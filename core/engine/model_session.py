@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from core.vision.eyes import Eyes
 
 _TIMED_PROPOSALS = 16
-# Of an output layer, in plain steps.
+# Assumed time of an output layer, in plain steps.
 _OUTPUT_COST = 0.05
 
 
@@ -319,7 +319,7 @@ class ModelSession:
         return 1.0 / max(1, info.layers) + _OUTPUT_COST
 
     def _forget_proposals(self) -> None:
-        """Those of a draft model would keep its weights."""
+        """Drop the proposals; those of a draft model would keep its weights in memory."""
         self._proposals = None
 
     def _load_head(self) -> HeadProposer | str:

@@ -264,7 +264,7 @@ def draft_prediction(answer: Answer, session: ModelSession) -> None:
 
 
 def tell_unsaved(answer: Answer, session: ModelSession) -> None:
-    """What the answer teaches may be lost."""
+    """Record a change if tables learned from this answer cannot be saved."""
     if not answer.spec.learns or answer.request.isolated:
         return
     if why_not := session.memory.why_not_saved(answer.settings):

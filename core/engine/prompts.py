@@ -156,7 +156,7 @@ def _with_names(message: Message) -> Message:
 
 def _filled(found: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
     """`found`, which are `messages` with fewer images, with a content where nothing else is left."""
-    # A turn of images alone would be gone with them, and its answer would follow no question.
+    # A turn of images alone would disappear with them, and its answer would follow no question.
     return tuple(
         replace(each, content="…") if given.images and not (each.images or each.content.strip()) else each
         for each, given in zip(found, messages)

@@ -51,7 +51,7 @@ class Scans(Struct, frozen=True, forbid_unknown_fields=True):
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted.
 
-    `left_out` is what the text does not have of the file, `scans` are pages that a model that sees may read.
+    `left_out` lists parts of the file that the text lacks, `scans` pages that a vision model may read.
     `pages`: the characters before each page, ascending; empty if the format has no pages, or if unknown.
     """
 
@@ -279,8 +279,8 @@ class Stats(Struct):
       rejected one of each step.
     - `forced`: accepted tokens that were drafted because a grammar allowed nothing else.
     - `mean_per_step`: MAT, tokens ÷ steps. `tokens_per_s`: decode speed, from the first token to the last.
-      `plain_tokens_per_s`: what it is without drafts, of recent plain steps or as measured before; 0 if
-      unknown, or if nothing drafts.
+      `plain_tokens_per_s`: the speed without drafts, of recent plain steps or as measured before; 0 if
+      unknown, or without a drafter.
     - `prefill_s`, `ttft_s`, `total_s`: from the request on, with chat template and tokenizer.
     - `read_tokens`: processed by this prefill. `reused_tokens`: already cached; `disk_tokens` of them were
       loaded from disk for this answer. `skipped_tokens`: not read, now or in an earlier turn.
@@ -385,7 +385,7 @@ JOINED: dict[str, Callable[[Stats, Stats, str], Any]] = {
     **dict.fromkeys(
         ("draft_us_p99", "memory_peak_bytes"), lambda a, b, name: max(getattr(a, name), getattr(b, name))
     ),
-    # What neither part has of the prediction.
+    # Tokens of the prediction that occur in neither part.
     "prediction_rejected": lambda a, b, name: getattr(
         b if b.prediction_accepted + b.prediction_rejected else a, name
     ),
@@ -450,8 +450,8 @@ class Token(Wire, frozen=True, gc=False):
     - `position`: index in the answer, from 0. `step`: its model step, from 1. `time_s`: end of that step.
     - `draft_index` (from 1), `draft_length`: position in its step's draft; 0 if it was not drafted.
       `source`: the evidence that it was drafted from; empty likewise.
-    - `rejected`: on the last token of a step, what had been guessed for its place: the rest of a chain as one
-      text, or the branches of a tree. At most eight tokens.
+    - `rejected`: on the last token of a step, the rejected guesses for its position: the end of a chain as
+      one text, or the branches of a tree. At most eight tokens.
     - `logprob`: in the model's distribution, before temperature, filters and grammar. `likely`: the most
       probable tokens there, best first. None and empty unless requested.
     - `format`: set on the first token of an answer to a conversation.

@@ -121,7 +121,7 @@ _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # Limit of a line in either direction. A generate command contains entire documents, longer than any context.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 TOO_LONG = f"A line has more than {LINE_LIMIT_BYTES:,} bytes; it was skipped."
-# What of a line has its type and its request, which are the first fields of a command.
+# The beginning of a line that contains its type and request, the first fields of a command.
 HEAD_BYTES = 1024
 _HEAD = re.compile(rb'\{"type":"(\w+)",(?:"request":"([\w.:-]+)")?')
 _SETTINGS_BYTES = 64 * 1024

@@ -77,7 +77,7 @@ class Catalogue:
         if folder.is_file():
             folder = _folder_of(folder)
         if not folder.is_dir():
-            raise ModelError(f"There is no folder {folder}.", "Choose a folder that holds a whole MLX model.")
+            raise ModelError(f"There is no folder {folder}.", "Choose the folder of a complete MLX model.")
         if inside := [each for each in places.models_in(folder) if _is_ours(each)]:
             if not {str(each) for each in inside} <= {each.path for each in self.entries()}:
                 places.remember(folder)

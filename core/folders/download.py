@@ -389,7 +389,7 @@ _FOR_IMAGES = "image-text-to-text"
 
 
 class _Found(Struct):
-    """The used fields of the hub's file list. `tags` have the model type, `pipeline_tag` what it is for."""
+    """The used fields of the hub's file list. `tags` have the model type, `pipeline_tag` its purpose."""
 
     id: str
     downloads: int = 0

@@ -22,7 +22,7 @@ def why_unseeing(config: Mapping[str, Any], tensors: Iterable[str]) -> str:
     """Why a model with this configuration and these `tensors` cannot see images; empty if it can."""
     kind = config.get("model_type")
     if not isinstance(config.get("vision_config"), dict):
-        return "it is a language model without a part for images"
+        return "it is a text-only model"
     if kind not in FAMILIES or not isinstance(config.get("text_config"), dict):
         return f"Draftlight does not support images for models of the type {kind}"
     if not any(name.startswith(VISION_PARTS) for name in tensors):

@@ -153,7 +153,7 @@ class Checked(Struct, frozen=True):
 
 
 def check(folder: Path) -> Checked:
-    """Raises `ModelError` with the first thing that is wrong, and what to do about it."""
+    """Raises `ModelError` with the first problem, and what to do about it."""
     try:
         return _check(folder)
     except OSError as error:
@@ -467,13 +467,13 @@ def _config(folder: Path) -> dict[str, Any]:
         config = read_object(path)
     except FileNotFoundError:
         _refuse_foreign(folder)
-        raise ModelError(f"{path} is missing.", "Choose a folder that holds a whole MLX model.") from None
+        raise ModelError(f"{path} is missing.", "Choose the folder of a complete MLX model.") from None
     except (OSError, ValueError) as error:
         why = f"{path} cannot be read: {shown(reason_of(error))}."
         raise ModelError(why, "Download the model again.") from error
     kind = config.get("model_type")
     if not isinstance(kind, str) or not _TYPE.fullmatch(kind):
-        raise ModelError(f"{path} names no model_type.", "Choose a folder that holds a whole MLX model.")
+        raise ModelError(f"{path} has no model_type.", "Choose the folder of a complete MLX model.")
     return config
 
 

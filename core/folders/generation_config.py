@@ -1,4 +1,4 @@
-"""What a model's generation_config.json and config.json say about generation: stop ids and sampling defaults.
+"""Stop ids and sampling defaults from a model's generation_config.json and config.json.
 
 Stop ids are the token ids that end an answer. Every part of Draftlight that generates text (window, server,
 command line, cluster, benches) uses the ids that `stop_ids` computes when a model is loaded. Sources, in this

@@ -25,12 +25,12 @@ from core.system.paths import shown
 
 
 class _Kind(Struct, frozen=True):
-    """What a separate head of a kind must have.
+    """Requirements of a separate head of one kind.
 
-    - `sizes`: of the model's config, each with its names in the head's, of which the first one given counts.
-      Equal where both give them; the head may give another number of layers.
+    - `sizes`: names in the model's config, each with its names in the head's, of which the first one given
+      counts. Values must be equal if both give them; the head may have another number of layers.
     - `parts`: modules without whose tensors it is incomplete.
-    - `types`: of models for which the kind exists; empty: any.
+    - `types`: model types for which the kind exists; empty: any.
     """
 
     sizes: Mapping[str, tuple[str, ...]]

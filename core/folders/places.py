@@ -31,7 +31,7 @@ _MOST_FOLDERS = 1_000
 # Suffixes of the model types of heads in folders of their own: MTP heads, and Gemma's assistants.
 HEAD_TYPE = "_mtp"
 _ASSISTANT_TYPE = "_assistant"
-# Kinds of heads, and what people call them.
+# Kinds of heads, with their common names.
 HEAD_KINDS = {
     "mtp": "MTP head",
     "assistant": "assistant",

@@ -126,7 +126,7 @@ def assistant(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Dr
     tied = bool(config.get("tie_word_embeddings", True))
     groups = int(config["num_centroids"]) if config.get("use_ordered_embeddings") else 0
     if groups and not tied:
-        raise ValueError("an output layer of its own cannot be scored in groups")
+        raise ValueError("an output layer that is not tied to the embedding cannot be scored in groups")
     if groups and args.vocab_size % groups:
         raise ValueError(f"{args.vocab_size:,} tokens are not {groups:,} groups of equal size")
     target = parts.owner

@@ -34,7 +34,7 @@ from core.models.parts import SplitModel
 class DFlash(nn.Module):  # type: ignore[misc]
     """Names are those of the files. `width`: of the states of all layers.
 
-    `windows`: of each layer, or 0; `rows`: of c that all layers see, or 0 for what their windows say.
+    `windows`: of each layer, or 0; `rows`: of c that all layers see, or 0 to use their windows.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class DFlash(nn.Module):  # type: ignore[misc]
         return found
 
     def _mask(self, rows: int, before: int, window: int) -> mx.array | None:
-        """Of a block of `rows` after `before` rows of c; None: all of them are seen."""
+        """The mask of a block of `rows` after `before` rows of c; None: all rows see each other."""
         if not self._causal:
             return None
         found: mx.array = create_causal_mask(rows, before, window or None)

@@ -1,4 +1,4 @@
-"""DraftHead: a trained head that drafts for one model, whatever its kind; and what the kinds' loaders share.
+"""DraftHead: a trained head of any kind that drafts for one model; and helpers shared by the loaders.
 
 A head gets hidden states that the model computes anyway and guesses the next tokens. The kinds differ in the
 states that they take, in whether they keep a cache of their own, and in their output layer. `core.decoding`
@@ -95,7 +95,7 @@ def _quantise(head: nn.Module, weights: Weights) -> None:
         bits = int(weights[f"{path}.weight"].shape[-1]) * 32 // columns
         mode = "affine" if f"{path}.biases" in weights else _MODES.get((bits, group))
         if mode is None:
-            raise ValueError(f"quantisation to {bits} bits in groups of {group} without biases is not known")
+            raise ValueError(f"{bits} bits in groups of {group} without biases are not supported")
         return {"group_size": group, "bits": bits, "mode": mode}
 
     nn.quantize(head, class_predicate=form)

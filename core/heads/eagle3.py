@@ -11,10 +11,10 @@ With g the fused states before token t, e(t) its embedding and N RMS norms:
 A further guess takes y in place of g, and the guessed token. Further layers, if any, are plain ones.
 
 Layouts: SpecForge's and SafeAILab's (`midlayer.`, a flat config), vLLM's (`layers.0.`), and that of
-speculators (the layer's config within `transformer_layer_config`). Which states the three are is told in two
-ways: numbers that begin with 1 are of layers whose results are taken, others of layers whose inputs are
-(SGLang tells them apart in the same way). Without numbers they are the inputs of layers 2, n/2 and n − 3. The
-embedding is the model's unless the head has one of its own size, or a trained one. Sources: arXiv 2503.01840,
+speculators (the layer's config within `transformer_layer_config`). The config numbers the three states in one
+of two ways: if the numbers begin with 1, the states are outputs of these layers, otherwise inputs (SGLang
+distinguishes them in the same way). Without numbers they are the inputs of layers 2, n/2 and n − 3. The
+embedding is the model's unless the head has one of another size, or a trained one. Sources: arXiv 2503.01840,
 the code of SpecForge, vLLM, SGLang, and mlx-vlm's drafter. Worker's main thread.
 """
 
@@ -103,7 +103,7 @@ def eagle3(parts: SplitModel, weights: Weights, config: dict[str, Any]) -> Draft
     elif moved is not None:
         raise ValueError("it has no output layer for its part of the vocabulary")
     if not same_size and "embed_tokens" not in head:
-        raise ValueError("it has no embedding of its own size")
+        raise ValueError("it has no embedding of its hidden size")
     head = filled(head, weights)
     embed = head.embed_tokens if "embed_tokens" in head else parts.embed
     output = head.lm_head if "lm_head" in head else parts.output

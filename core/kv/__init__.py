@@ -1,1 +1,1 @@
-"""KV caches with exact rollback, and the sequence of what they hold."""
+"""KV caches with exact rollback, and the sequence of tokens in them."""

@@ -1,11 +1,11 @@
 """Saved sequences: a `CachedSequence` as one safetensors file, and back.
 
 A file holds the token ids, the positions of the columns, the arrays of every cache entry and of every
-snapshot, what the model's head has of the same tokens, and last the SHA-256 of the header and of each tensor.
+snapshot, the head's rows of the same tokens, and last the SHA-256 of the header and of each tensor.
 Arrays of appending entries are written without their spare columns. The header's metadata names what the
 arrays depend on (`Stamp`) and every number that is not an array.
 
-A file is used only if it equals, byte for byte, what this version would write for its metadata: the header is
+A file is used only if it equals, byte for byte, the file that this version would write: the header is
 rebuilt from the metadata and compared, which covers names, dtypes, shapes, offsets and the file's size, and
 every tensor is compared with its SHA-256 before it is used. Anything else raises `UnusableFileError`; nothing
 is guessed. Tensors are read by ordinary reads instead of MLX's lazy loading, because a read that fails there
@@ -102,7 +102,7 @@ class Layout(Struct, frozen=True, array_like=True):
 
 
 class Stamp(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the content of a cache depends on besides the tokens. `model`: identity of the model's files.
+    """Everything besides the tokens on which a cache depends. `model`: identity of the model's files.
 
     `bits`: how the cache is quantised (`KvQuantisation`); 0 if it is not.
     """
@@ -576,7 +576,7 @@ def _held(layouts: Sequence[Layout]) -> list[Layout]:
 
 
 def _head_of(sequence: CachedSequence, snapshots: Sequence[Snapshot]) -> tuple[_Head | None, list[mx.array]]:
-    """What the model's head has of `sequence`, and its arrays; None if there is nothing that can be saved."""
+    """The head's record of `sequence`, and its arrays; None if nothing can be saved."""
     own, states = sequence.head, [sequence.state, *(each.newest for each in snapshots)]
     known = [state for state in states if state is not None]
     arrays: list[mx.array] = []

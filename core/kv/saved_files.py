@@ -82,7 +82,7 @@ class SavedFiles(CacheFolder):
         return replacing(path, durable=False)
 
     def clean(self, limit_bytes: int) -> None:
-        """Removes what killed processes left, and what exceeds the limit, which may have been lowered."""
+        """Removes files of killed processes, and files above the limit, which may have been lowered."""
         for modified_ns, _, path in self.dated():
             if path.name.endswith(TEMPORARY) and time.time() - modified_ns / 1e9 > _ABANDONED_S:
                 self.remove(path)

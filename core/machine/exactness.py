@@ -153,7 +153,7 @@ def machine_key(info: ModelInfo) -> str:
 
 
 def machine_parts() -> tuple[object, ...]:
-    """What kernels depend on: chip, memory in GB, GPU architecture, the build of macOS, mlx version, device.
+    """Dependencies of kernels: chip, memory in GB, GPU architecture, macOS build, mlx version, device.
 
     Not the host's name, which macOS changes with the network.
     """

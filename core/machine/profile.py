@@ -47,13 +47,13 @@ T = TypeVar("T")
 # ---- pace: predicted time of a dense prefill, from timed prompt chunks
 #
 # seconds = tokens · (a + b · context); b is 0 for recurrent models. b is the median slope between two chunks
-# and a the median of what remains (Theil–Sen), so that chunks timed under load or across sleep do not count
+# and a the median of the remainders (Theil–Sen), so that chunks timed under load or across sleep do not count
 # while they are the minority. Without enough chunks the prediction is None: no decision is based on a guess.
 
 _MOST_CHUNKS = 24
 # The most that earlier scorings count.
 _SCORED_TOKENS = 4096.0
-# Of a timing that begins a prefill on a machine that was not measured; the first one may compile kernels.
+# Tokens of a first timing on a machine that was not measured; the warm-up may compile kernels.
 _WARM_TOKENS, _TIMED_TOKENS = 8, 64
 # In shorter chunks the fixed cost of a forward pass dominates.
 _LEAST_TOKENS = 64
@@ -69,9 +69,9 @@ _PROBED_CHUNKS = 3
 _AGREES = 1.3
 # With fewer chunks, or only with shorter contexts, b is limited: attention may not cost more than everything
 # else before a context of this length. Another program may have slowed the later chunks of one reading, but
-# not those of so many readings.
+# not those of this many readings.
 _FEW, _EARLY_TOKENS, _AGREEING_READINGS = 4, 4096, 3
-# Scoring is measured against the reading of so many tokens without a context.
+# Scoring is compared with reading this many tokens without a context.
 _COMPARED_TOKENS = 512
 
 
@@ -204,7 +204,7 @@ def measure_pace(
 
 
 def with_gains(entries: Iterable[ModelEntry]) -> Iterator[ModelEntry]:
-    """`entries` with what each of their heads brought, once it drafted in enough steps."""
+    """`entries` with the gain of each of their heads, once it drafted in enough steps."""
     counted = {(pace.folder, source): use for pace in PACES.all() for source, use in pace.heads.items()}
     for entry in entries:
         uses = [counted.get((entry.path, head.source), (0, 0)) for head in entry.heads]
@@ -261,7 +261,7 @@ class Measurement(Generic[T]):
         self._waits_s, self._next_s = [*_WAITS_S], -math.inf
 
     def some(self) -> bool:
-        """Runs the next piece if a value is missing; returns whether there was one."""
+        """Runs the next piece if a value is missing; returns whether a piece was run."""
         if self._steps is None:
             if self._clock() < self._next_s:
                 return False
@@ -426,7 +426,7 @@ class MachineProfile(KeptPace):
 
     @property
     def preference(self) -> Preference:
-        """What the model answers better from; by its size before that was tried."""
+        """Whether the model answers better from passages; judged by its size until it was tried."""
         info, held = self._loaded.info, self._readings.value
         return preference_by_size(info.parameters) if held is None else held.preference(info)
 
@@ -447,8 +447,8 @@ class MachineProfile(KeptPace):
     def cost(self, context_tokens: int, *, runs_ahead: bool = True) -> LiveCost:
         """T(w) at that context length; a guess until it was measured.
 
-        `runs_ahead`: the loop can run one step ahead. What asking a drafter costs is then at first what it
-        cost in the last such answer, also of an earlier session; else nothing.
+        `runs_ahead`: the loop can run one step ahead. Then the cost of calling a drafter is at first that
+        of the last such answer, also of an earlier session; else 0.
         """
         self._keep_asking()
         held, first = self._costs.value, self._held_pace().asking if runs_ahead else 0.0
@@ -461,7 +461,7 @@ class MachineProfile(KeptPace):
         return made
 
     def keep_pace(self) -> None:
-        """Saves the pace, and what asking a drafter cost in the last answer, if they changed."""
+        """Saves the pace, and the cost of calling a drafter in the last answer, if they changed."""
         self._keep_asking()
         super().keep_pace()
 

@@ -65,7 +65,7 @@ class ReadingTrial(Struct, frozen=True):
     passages: tuple[float, ...] = ()
 
     def preference(self, info: ModelInfo) -> Preference:
-        """What the model `info` answers better from."""
+        """Whether the model `info` answers better from passages or their columns."""
         by_size = preference_by_size(info.parameters)
         best = self.columns if fmean(self.columns or [-1e9]) > fmean(self.whole or [0.0]) else self.whole
         columns = _is_better(self.columns, self.whole)
@@ -140,7 +140,7 @@ def _settings(mode: PrefillMode) -> Settings:
 
 
 def _likelihood(loaded: LoadedModel, answer: Answer, gold: Sequence[int]) -> float:
-    """Mean log-likelihood of `gold` after the prompt, which is in the cache but for its last token."""
+    """Mean log-likelihood of `gold` after the prompt, which is in the cache except for its last token."""
     tokens = [answer.ids[-1], *gold[:-1]]
     logits = loaded.model(mx.array(tokens)[None], cache=answer.sequence.cache)[0].astype(mx.float32)
     answer.sequence.append(tokens)

@@ -161,8 +161,8 @@ class LiveCost:
     """T of one answer. Call `step` with the time of each step, from token to token.
 
     The unit is a plain step that runs ahead. T(1) is that of a plain step that does not, because the drafter
-    was asked; what it takes longer, `overhead`, is added to the prior of each block, too. Before both were
-    timed, `overhead` is that of an earlier answer (`first_overhead`; None: not known, and 0 so far).
+    was called; the difference, `overhead`, is added to the prior of each block, too. Until both were timed,
+    `overhead` is that of an earlier answer (`first_overhead`; None: not known, and 0 until then).
 
     The cost of a width is the median of its recent steps divided by the median of the recent plain steps,
     mixed with the prior while there are few. Steps that disprove the prior by more than half replace it, and

@@ -124,7 +124,7 @@ class _Placed:
 # mlx-lm's models compute logits as an output layer on the result of a body: `model.model`, or
 # `model.language_model.model` where a language model is part of a larger one. During a forward pass the body
 # or some of its layers are replaced by objects that call them and keep their results, so the model computes
-# what it always does. The output layer may be a module (`lm_head`) or the transposed embedding.
+# the same. The output layer may be a module (`lm_head`) or the transposed embedding.
 
 
 _PROBE_IDS = (1, 2, 3, 1)
@@ -182,7 +182,7 @@ class SplitModel(Struct, frozen=True):
         return logits, mx.concatenate(states, axis=-1)  # type: ignore[arg-type]
 
     def why_no_states(self, layers: Sequence[int] = ()) -> str:
-        """Why `read` would not give the states, or change the logits; empty if it is right."""
+        """Why `read` would not return the states, or would change the logits; empty if it works."""
         try:
             ids = mx.array([_PROBE_IDS])
             whole = self.model(ids, cache=make_prompt_cache(self.model))
@@ -231,5 +231,5 @@ def split(model: Any) -> SplitModel | str:
     head = owner.get("lm_head") if isinstance(owner, nn.Module) else None
     output = head if head is not None else getattr(embedding, "as_linear", None)
     if output is None:
-        return "it has no output layer of its own"
+        return "it has no output layer"
     return SplitModel(model, owner, embedding, output)

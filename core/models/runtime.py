@@ -111,9 +111,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _hide_pillow(module: ModuleType) -> None:
-    """Makes transformers find no Pillow, which it would import with a tokenizer.
+    """Hides Pillow from transformers, which would import it with a tokenizer.
 
-    Images are decoded in another process. transformers remembers what it finds at the first call.
+    Images are decoded in another process. transformers caches the result of its first check.
     """
     if (looks := getattr(module, "is_vision_available", None)) is None:
         return

@@ -1,4 +1,4 @@
-"""Conversations, adapted to what a model's chat template accepts.
+"""Adapts conversations to a model's chat template.
 
 Templates differ in what they refuse or silently leave out: a system prompt, several of them, two questions
 in a row, calls of tools, thoughts of earlier answers. `adapted` changes a conversation only where its
@@ -428,7 +428,7 @@ def _object(text: str, what: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"{what} are not JSON: {error}.", "Give a JSON object.") from error
+        raise RequestError(f"{what} are not JSON: {error}.", "Send a JSON object.") from error
     if not isinstance(value, dict):
-        raise RequestError(f"{what} are no JSON object.", "Give a JSON object.")
+        raise RequestError(f"{what} are not a JSON object.", "Send a JSON object.")
     return value

@@ -1,8 +1,8 @@
 """Where the contents of messages are in the text that a chat template writes.
 
 A template is a program: it trims, moves and escapes contents. So the conversation is rendered a second time,
-with a mark before and after the words of each text. If both renderings are equal but for the marks, which is
-so for nearly all conversations and templates, the marks say where the texts are. Otherwise the template
+with a mark before and after the words of each text. If both renderings are equal except for the marks, as for
+nearly all conversations and templates, the marks say where the texts are. Otherwise the template
 compares or cuts texts, and contents are searched, the last one first: a template's own words that look like
 a content are mostly at the beginning. The marked rendering also says which control tokens are the template's
 own: it is the prompt if the other one has more of them.
@@ -175,7 +175,7 @@ def changed(value: Any, change: Callable[[str, str], str], under: str = "", kind
 
 
 def _kind_of(key: str, value: Any, under: str, kind: _Kind) -> _Kind:
-    """What `value` is, by its `key` in a dict of this `kind` under the key `under`."""
+    """The kind of `value`, by its `key` in a dict of this `kind` under the key `under`."""
     if kind == "message" and under == "function":
         return _OF_FUNCTION.get(key, kind)
     if kind == "schema" and key in SCHEMA_DATA:

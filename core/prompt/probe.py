@@ -64,7 +64,7 @@ class ChatTemplate:
     def kept_thought_tags(self) -> tuple[str, str] | None:
         """The text that opens a thought and the tag that closes it, if contents keep thoughts in them.
 
-        None for templates that read thoughts in a field of their own, or that have no variable for keeping
+        None for templates that read thoughts from a separate field, or that have no variable for keeping
         the thoughts of earlier answers.
         """
         if not _history_variables(self.source) or self.support.thought_field is not None:
@@ -177,7 +177,7 @@ def unread_calls(format: AnswerFormat, tools: Sequence[Tool]) -> tuple[Change, .
     names = ", ".join(tool.name for tool in tools)
     reason = "the syntax of tool calls in the model's chat template is not known"
     return (
-        Change("tools", names, "declared; calls stay text, but for a Python list at the beginning", reason),
+        Change("tools", names, "declared; calls stay text, except a Python list at the beginning", reason),
     )
 
 
@@ -249,7 +249,7 @@ def has_thinking_switch(template: str) -> bool:
 
 
 def variables_of(template: str, thinking: ThinkingMode = "auto") -> dict[str, Value]:
-    """The variables of a prompt for a chat `template`, but for the tokenizer's special tokens.
+    """The variables of a prompt for a chat `template`, except the tokenizer's special tokens.
 
     They switch thinking, unless it has its own default (`auto`), and keep the thoughts of earlier answers.
     """

@@ -96,14 +96,14 @@ def check_continuation(request: Generate, info: ModelInfo) -> None:
     ids, texts = request.continuation, request.continuation_texts
     if texts and len(texts) != len(ids):
         raise RequestError(
-            f"The continuation answer has {len(ids):,} tokens and {len(texts):,} texts.",
-            "Give a text for each token, or none.",
+            f"The answer to continue has {len(ids):,} tokens and {len(texts):,} texts.",
+            "Send a text for each token, or none.",
         )
     least = TYPED if texts else 0
     strange = next((token for token in ids if not least <= token < info.vocabulary), None)
     if strange is not None:
         raise RequestError(
-            f"The continuation answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",
+            f"The answer to continue has the token {strange:,}; {info.name} has {info.vocabulary:,}.",
             "Load the model that wrote it.",
         )
 
@@ -169,7 +169,7 @@ def render(
 
 
 def _with_images_shown(rendering: Rendering, image_text: ImageText, count: int, name: str) -> Rendering:
-    """`rendering` with what stands for each of `count` images; contents that look the same stay."""
+    """`rendering` with the placeholder of each of `count` images; contents that look the same stay."""
     written, text = image_text.written, rendering.text
     runs = [run for run in rendering.runs if run.start < run.end]
     found = [
@@ -293,7 +293,7 @@ def _with_answer(template: ChatTemplate, conversation: Conversation, rows: int |
 
 
 def _written(template: ChatTemplate, conversation: Conversation, begins: bool, rows: int | None) -> Rendering:
-    """What the template writes. Control tokens in the conversation are runs, whatever became of the rest."""
+    """The template's output. Control tokens in the conversation are always runs."""
     messages = messages_for(conversation, template.support)
     tools = declared(conversation.tools)
     given = json.dumps([template.source, messages, tools], ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Chat templates of model folders: rendered in a process with limits, and what they accept.
+"""Chat templates of model folders, rendered in a process with limits, and the features they support.
 
 A template is an untrusted program: it can loop forever, or allocate all memory in one expression. A separate
 process (`core.system.template_child`) therefore compiles and renders it, and remains for the next turn. A
@@ -196,7 +196,7 @@ def renderer() -> TemplateRenderer:
 
 
 Turn = Mapping[str, Any]
-# What a template writes for messages, tools, and whether the answer begins after them.
+# The output of a template for messages, tools, and whether the answer begins after them.
 Write = Callable[[Sequence[Turn], Sequence[Turn], bool], str]
 ThoughtField = Literal["reasoning_content", "reasoning", "thinking", "blocks"]
 _FIELDS: tuple[ThoughtField, ...] = ("reasoning_content", "reasoning", "thinking", "blocks")
@@ -233,7 +233,7 @@ class CallForm(Struct, frozen=True):
 
 
 class TemplateSupport:
-    """What the template behind `write` accepts. Raises `ChatTemplateError` if it exceeds a limit."""
+    """Features that the template of `write` supports. Raises `ChatTemplateError` if it exceeds a limit."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -247,7 +247,7 @@ class TemplateSupport:
 
     @cached_property
     def tail(self) -> str:
-        """What the template writes between a question and the answer."""
+        """The template's text between a question and the answer."""
         return self._written([self._user(_ONE)]).rpartition(_ONE)[2]
 
     @cached_property
@@ -421,7 +421,7 @@ class TemplateSupport:
         )
 
     def _written(self, turns: Sequence[Turn], tools: Sequence[Turn] = ()) -> str:
-        """What the template writes; nothing if it refuses."""
+        """The template's output; empty if it refuses."""
         try:
             return self._write(turns, tools, True)
         except RefusedError:

@@ -38,7 +38,7 @@ _RARE = (*range(0xA000, 0xA48D), *range(0xAC00, 0xD7A4))
 
 
 class Tokens(Struct, frozen=True):
-    """Token ids, and for each its characters in the text; None if the tokenizer cannot tell.
+    """Token ids, and the character range of each in the text; None if the tokenizer has none.
 
     `origins`: of each id the token of `encoding` in whose place it is; None if the ids are the encoding's.
     """

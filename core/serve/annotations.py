@@ -1,4 +1,4 @@
-"""Annotations: where the words of a served answer stand in the documents of its request, in OpenAI's shapes.
+"""Annotations: where the words of a served answer occur in its request's documents, in OpenAI's shapes.
 
 A request asks for them with `"draftlight": {"annotations": true}`; see docs/server.md.
 """
@@ -11,12 +11,12 @@ from typing import Any
 from core.events import Event, Generate, Passage, ReadingMap
 from core.origins import Conversation, Fact, Origins, Place, Run
 
-# Of a passage that an annotation quotes.
+# Most characters of a passage that an annotation quotes.
 _QUOTE_CHARACTERS = 1000
 
 
 class Annotations:
-    """Of one answer. `generate`: its command. Owned by the event loop."""
+    """The annotations of one answer. `generate`: its command. Owned by the event loop."""
 
     def __init__(self, generate: Generate) -> None:
         self._given = Conversation(generate.messages)

@@ -74,10 +74,10 @@ from core.settings import Settings, assign
 from core.settings.window import Server
 from core.tools.calls import CallRules, Written
 
-# Of a stream. Proxies give up after 30 to 60 s without a byte, and people sooner; a call may take a minute.
+# Most seconds without data in a stream. Proxies give up after 30 to 60 s; a call may take a minute.
 _QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
-# For the name of a model that sees. A worker that writes an answer may list its models late.
+# Timeout for finding a vision model's name. A worker that writes an answer may list its models late.
 _LIST_S = 2.0
 _SEEING_FAMILIES = "Qwen3.5, 3.6, 3.8, Gemma 3 or Gemma 4"
 
@@ -142,7 +142,7 @@ class Serving(Struct, frozen=True):
         return "" if self.installed is None else await self.installed.other(wanted, loaded)
 
     async def seeing(self) -> str:
-        """What to do for a model that sees: the name of the smallest one on this machine, or of families."""
+        """Advice for requests with images: the smallest vision model on this machine, or families of them."""
         try:
             async with asyncio.timeout(_LIST_S):
                 entries = await self.listed() if self.listed is not None else ()
@@ -152,10 +152,10 @@ class Serving(Struct, frozen=True):
             (each for each in entries if each.sees and not each.problem), key=lambda each: each.disk_bytes
         )
         if not found:
-            return f"Load a model that sees ({_SEEING_FAMILIES}), or send the text alone."
+            return f"Load a vision model ({_SEEING_FAMILIES}), or send only text."
         name = api_id(found[0])
         how = f"Send “{name}” as “model”" if self.installed is not None else f"Load “{name}”"
-        return f"{how}: it sees. Or send the text alone."
+        return f"{how}, which supports images, or send only text."
 
 
 class AnswerWriter(ABC):
@@ -170,7 +170,7 @@ class AnswerWriter(ABC):
         self._asked = asked
         self._changes = made.changes
         self._written = Written(made.rules)
-        # Of a request that asked for them and has documents.
+        # None unless the request has documents and asks for annotations.
         self.annotations: Annotations | None = None
         if asked.draftlight.annotations and not self.annotates:
             reason = "texts of this API have no annotations"
@@ -452,7 +452,7 @@ async def _counted(
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
     """OpenAI's usage object.
 
-    Rejected tokens of a prediction are no completion tokens; those of the last step behind a stop text are.
+    Rejected tokens of a prediction are not completion tokens; those of the last step after a stop text are.
     """
     return {
         "prompt_tokens": stats.prompt_tokens,

@@ -41,7 +41,7 @@ class Connection(Struct, frozen=True):
 
 
 class Configuration(Struct, frozen=True):
-    """`text` belongs into `place`: a file's path, or a sentence. `hint` may be empty."""
+    """`text` is to be pasted into `place`, a file's path or a phrase. `hint` may be empty."""
 
     place: str
     text: str
@@ -49,7 +49,7 @@ class Configuration(Struct, frozen=True):
 
 
 def configuration(app: App, to: Connection) -> Configuration:
-    """What makes `app` use the server and its model. Formats as of the versions in docs/server.md."""
+    """The configuration of `app` for the server. Formats as of the versions in docs/server.md."""
     match app:
         case "Claude Code":
             lines = [f"export {name}={_quoted(value)}" for name, value in claude_environment(to).items()]
@@ -79,7 +79,7 @@ def claude_environment(to: Connection) -> dict[str, str]:
         "ANTHROPIC_AUTH_TOKEN": to.sent_key,
         "ANTHROPIC_API_KEY": "",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        # It would differ in each request, so that nothing of the prompt could be reused.
+        # It would differ in each request, so that no prefix could be reused.
         "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
         **dict.fromkeys(models, to.model),
     }

@@ -109,7 +109,7 @@ class Prediction(Struct):
 
 
 class TemplateWords(Struct):
-    """What other local servers pass on to the chat template; Draftlight has a setting for this one."""
+    """Variables that other local servers pass to the chat template; Draftlight has a setting for this one."""
 
     enable_thinking: bool | None = None
 

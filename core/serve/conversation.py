@@ -3,10 +3,10 @@
 Clients mix the shapes of APIs and of their versions, so each shape is read in every API. A call's result is a
 separate turn. A document in plain text is an attachment, so that it can be read sparsely. Images are
 collected (`core.serve.images`), because whether the model sees is known later. What no model supports is left
-out: files, records of tools that a server runs; so is what the model should not read, such as a client's
-billing header. In earlier turns and in results of tools a short text replaces such a part, so that one file
-does not end a conversation. In the question itself it is refused: without it the answer would be wrong.
-Unknown items and parts are refused.
+out: files, records of tools that a server runs; so are parts that the model should not read, such as a
+client's billing header. In earlier turns and in results of tools a short text replaces such a part, so that
+one file does not end a conversation. In the question itself it is refused: without it the answer would be
+wrong. Unknown items and parts are refused.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NOUNS = {
     "video_url": "video",
 }
 _NOT_READ = "this server reads text and images only"
-# What servers' own tools leave in a history; the answer after it has what they found.
+# Records of servers' own tools in a history; the answer after them has their findings.
 _RECORDS = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
      "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response", "server_tool_use",
@@ -95,7 +95,7 @@ class _Turn(Struct):
     thoughts: list[str] = field(default_factory=list)
 
     def message(self) -> Message:
-        """The message; a text or part is a line, a thought a paragraph. Images stand between texts."""
+        """The message; a text or part is a line, a thought a paragraph. Images are between texts."""
         content, images, is_line = "", list[Image](), False
         for part in self.texts:
             if isinstance(part, Image):
@@ -235,7 +235,7 @@ class ConversationReader:
             self.messages.append(turn.message())
 
     def _calls_beside(self, place: str, item: dict[str, Any], turn: _Turn) -> None:
-        """The calls in `tool_calls`, or of the oldest version."""
+        """The calls in `tool_calls`, or in `function_call` of the oldest API version."""
         calls, place = item.get("tool_calls") or [], f"{place}.tool_calls"
         if not calls and isinstance(called := item.get("function_call"), dict):
             calls = [{"function": called}]
@@ -344,7 +344,7 @@ class ConversationReader:
         self.images.append(given)
 
     def _replace(self, place: str, kind: str, turn: _Turn) -> None:
-        """A few words in place of what the model does not read."""
+        """Replace a part that the model does not read by a few words."""
         noun = _NOUNS.get(kind, kind)
         if turn.is_question:
             raise field_error(
@@ -477,7 +477,7 @@ def _question_at(kinds: list[str]) -> int | None:
 
 
 def _replaces_images(kinds: list[str], number: int) -> bool:
-    """Whether images of an item are a tool's or an answer's, without which the conversation can continue.
+    """Whether an item's images are from a tool or an answer: the conversation can continue without them.
 
     Clients send images that a tool returned as a user message after the result.
     """

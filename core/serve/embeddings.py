@@ -198,6 +198,4 @@ def _encoded(vector: bytes, encoding: Literal["float", "base64"]) -> str | list[
 def _truncations(truncated: list[int], single: bool) -> Iterator[Change]:
     for at in truncated[:_MOST_NAMED]:
         place = "input" if single else f"input[{at}]"
-        yield change(
-            place, "whole text", f"its first {MOST_TOKENS} tokens", f"{MODEL} reads no more of a text"
-        )
+        yield change(place, "whole text", f"its first {MOST_TOKENS} tokens", f"{MODEL} does not read more")

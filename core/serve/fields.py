@@ -57,7 +57,7 @@ def with_answer_form(fields: dict[str, Any]) -> dict[str, Any]:
     given = fields.get("response_format")
     names = [name for name in _SCHEMAS if fields.get(name)]
     if names and (len(names) > 1 or (isinstance(given, dict) and given.get("type", "text") != "text")):
-        raise refused(names[-1], "the request has another form of the answer, too")
+        raise refused(names[-1], "the request also has another answer format")
     if names:
         value = _decoded(fields[names[0]])
         if names[0] == "structured_outputs" and not isinstance(value, dict):
@@ -180,7 +180,7 @@ def _check_open(key: str, value: Any) -> None:
     except SettingError as error:
         raise field_error(f"settings.{key}", str(error)) from None
     if names == "file" or (names == "model" and value and not _MODEL_NAME.fullmatch(str(value))):
-        raise refused(f"settings.{key}", "a request names no file or folder of this machine")
+        raise refused(f"settings.{key}", "requests may not name files or folders of this machine")
 
 
 _T = TypeVar("_T", bound=OwnFields)

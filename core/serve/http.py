@@ -112,7 +112,7 @@ def api_error(error: ApiError | DraftlightError | Failed, names: FieldNames = NO
             return _too_long(failed, message, names)
         case "empty-prompt":
             return field_error(
-                names.prompt, f"“{names.prompt}” ends in an empty text. Send one to answer.", code
+                names.prompt, f"“{names.prompt}” ends with an empty text. Send a text to answer.", code
             )
         case "bad-grammar" if names.grammar:
             # Not every API's error has a place for the field, so the message names it, too.
@@ -147,7 +147,7 @@ def without_paths(text: str) -> str:
 
 def too_large(most_bytes: int) -> ApiError:
     """413: the body is too large."""
-    return ApiError(413, f"A request has {most_bytes:,} bytes at most.", code="request_too_large")
+    return ApiError(413, f"A request may have at most {most_bytes:,} bytes.", code="request_too_large")
 
 
 _TYPES = {
@@ -285,7 +285,7 @@ async def read_fields(scope: Scope, receive: Receive, most_bytes: int) -> dict[s
     if coding not in ("", "identity"):
         raise ApiError(
             415,
-            f"Bodies in the encoding “{coding[:40]}” are not read. Send it uncompressed.",
+            f"The content encoding “{coding[:40]}” is not supported. Send the body uncompressed.",
             code="unsupported_content_encoding",
         )
     return decode_fields(await _read_body(receive, most_bytes))

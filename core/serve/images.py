@@ -3,8 +3,8 @@
 `given_image` reads a part of a message; nothing is decoded then. `ServedImages.describe` decodes the base64
 into files that only this user can read, and has a bounded child process describe each
 (`core.documents.client.ImageReading`), off the loop. The files are erased when the request ends: its next
-one sends its images again. What is wrong with an image is kept with it, because a model that does not see is
-the first thing that its client needs to know.
+one sends its images again. Errors of an image are kept with it and reported later, because a client first
+needs to know if the model does not accept images.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.errors import RequestError, reason_of
 from core.events import Image
 from core.system.private import FILE_MODE
 
-# Of one request. Anthropic's limit of images, and OpenAI's of an image's bytes.
+# Limits of one request: Anthropic's for images, and OpenAI's for an image's bytes.
 MOST_IMAGES = 100
 MOST_BYTES = 20 * 1024 * 1024
 # Processes at a time, of up to 1 GB each.

@@ -41,7 +41,7 @@ Told = (
 
 
 class OwnWorker:
-    """`tell` gets the events that a person at the terminal needs.
+    """`tell` receives events for the person at the terminal.
 
     The worker unloads the model after `unload_after_s` seconds without a request; 0: never.
     """

@@ -6,7 +6,7 @@ order of arrival, and waits there. Its command is made for the model that is loa
 turn has come, and only then is the command made. A request whose worker ended before its turn is sent to the
 next one.
 
-`WorkerGate` knows whether the worker has a model and asks it. Everything happens on the loop.
+`WorkerGate` tracks whether the worker has a model and sends it commands. Everything happens on the loop.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class WorkerGate:
                 pass
 
     def follow(self, state: GateState, model: ModelInfo | None, *, released: bool = False) -> None:
-        """Set the state, where the owner knows it."""
+        """Set the state, if the owner has it."""
         self.released = released
         self._set(state, model)
 
@@ -224,7 +224,7 @@ class ClientGoneError(Exception):
 # The worker has no command of a request; has one, which waits; has begun; the request has ended.
 AnswerState = Literal["unsent", "sent", "begun", "over"]
 _Writer = TypeVar("_Writer")
-# Makes the command of a request to a model, and what writes its answer.
+# Makes the command of a request to a model, and the writer of its answer.
 CommandOf = Callable[[ModelInfo], tuple[Generate, _Writer]]
 
 
@@ -251,7 +251,7 @@ class ServedAnswer(Generic[_Writer]):
         self._command = command
         self._news = asyncio.Event()
         self._happened: deque[Event] = deque()
-        self._error: Exception | None = None  # why there are no more events
+        self._error: Exception | None = None  # why no more events follow
         self._state: AnswerState = "unsent"
         self.writer: _Writer | None = None
         self._task = asyncio.ensure_future(self._run())
@@ -408,10 +408,10 @@ class Answers:
         take: Callable[[], None] = lambda: None,
         hear: Callable[[Any], None] = lambda event: None,
     ) -> AsyncIterator[ModelInfo | Failed]:
-        """The model that answers `request`, or why there is none.
+        """The model that answers `request`, or the reason why there is none.
 
         One that is not loaded yet is loaded in the turn of the request, which lasts until the end of the
-        context or of the answer; `take` is called when that is sent, `hear` with its events. Raises
+        context or of the answer; `take` is called when the command is sent, `hear` with its events. Raises
         `NoModelError`.
         """
         reference = ""
@@ -456,7 +456,7 @@ class Answers:
     # ---- for `ServedAnswer`
 
     def enter(self, request: str) -> None:
-        """The request is sent. Raises `QueueFullError` with the time to wait."""
+        """Record that the request is sent. Raises `QueueFullError` with the time to wait."""
         if request not in self.sent and len(self.sent) > self.length:
             error = QueueFullError(self.length)
             error.retry_after_s = self.pace.room_in_s(time.monotonic())

@@ -30,7 +30,7 @@ _MOST_STOPS = 1000
 _WHY_NOT_ENFORCED = "a grammar cannot enforce this keyword"
 _WHY_UNSEEN = "this model does not see images"
 _UNSEEN = f"[image left out: {_WHY_UNSEEN}]"
-_CHOOSE_SEEING = "Load a model that sees, or send the text alone."
+_CHOOSE_SEEING = "Load a vision model, or send only text."
 # OpenAI's names have at most 64 characters and Anthropic's 128; tools of MCP servers reach that.
 _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
@@ -66,7 +66,7 @@ class GivenTool(Struct):
 
 
 class Choice(Struct):
-    """Whether a call is allowed or required, and of which functions; of any without `names`."""
+    """Whether a call is allowed or required, and of which functions; without `names`, of any."""
 
     type: Literal["auto", "none", "required"] = "auto"
     names: list[str] = []
@@ -139,7 +139,7 @@ class AnswerRequest(OwnFields, kw_only=True):
     def generate(
         self, request: str, base: Settings, model: ModelInfo, longest_tokens: int
     ) -> tuple[Generate, list[Change]]:
-        """The command, and what its answer does not honour.
+        """The command, and the parts of the request that its answer does not honour.
 
         `longest_tokens` limits the answer if the request does not. Raises `ApiError` 400.
         """
@@ -147,7 +147,7 @@ class AnswerRequest(OwnFields, kw_only=True):
         changes = [*self.changes, *self.unsupported(model)]
         tools, given = self.tool_use, self.answer_grammar()
         if tools.must and given is not None:
-            raise refused(given[0], "an answer that must be a call has the call's form")
+            raise refused(given[0], "a required call determines the answer's format")
         grammar = given[1] if given else tools.grammar(model)
         if grammar is not None:
             grammar, dropped = relaxed(grammar)
@@ -213,7 +213,7 @@ class AnswerRequest(OwnFields, kw_only=True):
 
     @cached_property
     def seeing(self) -> list[str]:
-        """What a client can do if the model does not see; filled in when that is known."""
+        """Advice for the client if the model does not support images; filled in later."""
         return []
 
     def _with_images(self, model: ModelInfo, changes: list[Change]) -> tuple[Message, ...]:

@@ -21,12 +21,12 @@ _MOST_RESPONSES = 64
 _MOST_BYTES = 32 * 2**20
 
 
-# Of a page of input items, as OpenAI's.
+# Default and most items of a page of input items, as OpenAI's.
 _PAGE_ITEMS, _MOST_PAGE_ITEMS = 20, 100
 
 
 class _Kept(Struct, frozen=True):
-    """`items`: the input's, each with an id, and the output's."""
+    """`items`: the items of input, each with an id, and of output."""
 
     items: tuple[Any, ...]
     input_items: int
@@ -173,7 +173,7 @@ async def kept_response(memory: ResponseMemory, scope: Scope, receive: Receive, 
 
 
 async def kept_input(memory: ResponseMemory, scope: Scope, receive: Receive, send: Send) -> None:
-    """`GET /v1/responses/ID/input_items`: a page of what a response answers, the newest item first.
+    """`GET /v1/responses/ID/input_items`: a page of a response's input, the newest item first.
 
     `order=asc` begins with the oldest, `after` names the item before the page, `limit` is 1 to 100. Raises
     `ApiError` 404 or 400.

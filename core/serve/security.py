@@ -3,7 +3,7 @@
 A page on the web reaches a server on this machine in two ways. It may send a request directly; then the
 browser states the page's origin in Origin. Or its own name may resolve to this machine (DNS rebinding);
 then a GET has no Origin, but Host is the page's name. So both are checked, on every request, and before the
-key, so that a page learns nothing of whether there is one. No origin is allowed unless it was listed, and
+key, so that a page cannot learn whether one is required. No origin is allowed unless it was listed, and
 only then is there any CORS header. Nothing that is checked is logged.
 """
 
@@ -47,7 +47,7 @@ class AccessPolicy(Struct, frozen=True):
     most_bytes: int = 16 * 1024 * 1024
 
     def knows(self, name: str) -> bool:
-        """Whether `name`, of a Host header and without its port, means this server."""
+        """Whether `name`, from a Host header without its port, is one of this server's names."""
         name = name.lower().removesuffix(".")
         if name in _LOOPBACK or name == self.host.lower() or name in (one.lower() for one in self.hosts):
             return True
@@ -82,7 +82,7 @@ def allowed_host(given: str) -> str:
     """The name in `given`, which may have a port. Raises `BadNameError`."""
     name = host_name(given.strip())
     if not name or _HOST.fullmatch(name) is None:
-        raise BadNameError(f"“{given}” is not the name of a machine.", "Give a name alone, like mac.local.")
+        raise BadNameError(f"“{given}” is not a host name.", "Use only a name, like mac.local.")
     return name
 
 
@@ -96,8 +96,8 @@ def allowed_origin(given: str) -> str:
     origin = given.strip().lower().rstrip("/")
     if not _ORIGIN.fullmatch(origin):
         raise BadNameError(
-            f"“{given}” is not an origin: it has a scheme, a name and perhaps a port, and no path.",
-            "Give it as the browser's address bar has it, like http://localhost:3000.",
+            f"“{given}” is not an origin: a scheme, a host name and an optional port, without a path.",
+            "Copy it from the browser's address bar, like http://localhost:3000.",
         )
     return origin
 
@@ -179,8 +179,8 @@ class Guard:
         if not any(matches):
             raise ApiError(
                 401,
-                "This server asks for its key, as “Authorization: Bearer …” or “x-api-key: …”, and it was"
-                " missing or another one.",
+                "Missing or invalid API key. Send the server's key as “Authorization: Bearer …” or"
+                " “x-api-key: …”.",
                 code="invalid_api_key",
                 headers={"www-authenticate": "Bearer"},
             )

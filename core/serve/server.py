@@ -106,7 +106,7 @@ async def _bound(host: str, port: int) -> socket.socket:
         reason = reason_of(error)
         taken = getattr(error, "errno", 0) == errno.EADDRINUSE
         raise AddressError(
-            f"Nothing can be served at {host}, port {port}: {reason}.",
+            f"Cannot listen on {host}, port {port}: {reason}.",
             "Choose another port, or end what uses it." if taken else "Choose an address of this machine.",
         ) from error
     return made
@@ -301,7 +301,7 @@ async def cancel_endpoint(answers: Answers, scope: Scope, receive: Receive, send
     """Ends the request with an id within a step or a chunk of its prompt. Its client gets its text."""
     request = scope["path_params"]["id"]
     if not answers.cancel(request):
-        raise ApiError(404, "No request of this id waits or is answered.", param="id", code="not_found")
+        raise ApiError(404, "No waiting or running request has this id.", param="id", code="not_found")
     await send_json(send, {"id": request, "object": "request.cancelled", "cancelled": True})
 
 
@@ -324,8 +324,8 @@ class LocalServer:
     def __init__(self, answers: Answers, serving: Serving) -> None:
         if not is_loopback(serving.doors.host) and not serving.doors.key:
             raise NoKeyError(
-                f"At {serving.doors.host} other machines reach this one, so a key must be set.",
-                f"Set a key, or serve {LOOPBACK} alone.",
+                f"Other machines can reach {serving.doors.host}, so an API key is required.",
+                f"Set a key, or listen on {LOOPBACK} only.",
             )
         self._answers = answers
         self._serving = serving

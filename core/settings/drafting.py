@@ -29,7 +29,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
         choice(
             {
                 "off": ("Off", "Plain decoding, one token at a time."),
-                "auto": ("Auto", "Combines all evidence and drafts as much as pays."),
+                "auto": ("Auto", "Combines all sources of drafts, and drafts as much as saves time."),
                 "ngram-simple": ("N-gram simple", "Finds the same words earlier in this chat."),
                 "ngram-mod": ("N-gram mod", "Uses a table that grows across chats."),
                 "frequency": ("Frequency", "Picks the most common continuation."),
@@ -40,13 +40,13 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
         ),
         about(
             "Drafter",
-            "Who guesses the next tokens. Every guess is checked by the model, so the answer stays the same.",
+            "Guesses the next tokens. The model checks every guess, so the answer stays the same.",
         ),
     ] = "auto"
 
 
 class Auto(Struct, frozen=True, forbid_unknown_fields=True):
-    """Draftlight's own drafter: all evidence, as much of it as pays on this machine."""
+    """Draftlight's own drafter: combines all evidence, and drafts as much as pays on this machine."""
 
     remembered: Annotated[
         bool,
@@ -69,7 +69,7 @@ class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
     n_min: Annotated[
         int, number(1, 16, unit="tokens"), about("Shortest match", "Minimum matching tokens for a draft.")
     ] = 2
-    # 7 makes a verify block of 8: the widest that Metal's fast attention kernel takes, and the best
+    # 7 makes a verify block of 8: the widest that Metal's fast attention kernel accepts, and the best
     # of 2 … 31 on the CPU's cost table.
     k: Annotated[int, number(1, 64, unit="tokens"), about("Draft length", "Tokens per draft.")] = 7
 
@@ -131,7 +131,7 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
             " or shipped.",
         ),
     ] = ""
-    # The paper's, verified whole, halves the speed where rows are not free: resources/notes/tables.md.
+    # Verifying all of the paper's tree halves the speed where rows are not free: resources/notes/tables.md.
     tree: Annotated[
         CachebackTree,
         choice(
@@ -201,7 +201,7 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
             {
                 "auto": (
                     "Adaptive",
-                    "Pauses drafting while it is slower than none, and tries again later.",
+                    "Pauses drafting while it slows answers down, and tries again later.",
                 ),
                 "always": ("Always", "Drafts at every step, even if it is slower."),
             }
@@ -218,7 +218,7 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
         choice(
             {
                 "fast": ("Fast", "Drafts may decide between two words that are almost equally likely."),
-                "exact": ("Exact", "Drafts only as many tokens at once as matched in 15,000 comparisons."),
+                "exact": ("Exact", "Limits drafts to lengths that proved exact in 15,000 comparisons."),
             }
         ),
         about("Exactness", "Checking several tokens at once can round differently from one at a time."),

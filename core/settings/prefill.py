@@ -13,10 +13,10 @@ ReadOnChoice = Literal["quote", "off"]
 ReadAheadChoice = Literal["auto", "on", "off"]
 PassagesChoice = Literal["sentences", "fixed"]
 ScorerChoice = Literal["auto", "lexical", "fusion", "draft-model"]
-# Those that score themselves, the cheapest first; the registry has one entry for each.
+# The scorers, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
-# The end of a prompt is always read: this much of it, or, behind attachments, the question and the tokens
+# The end of a prompt is always read: this much of it, or, after attachments, the question and the tokens
 # before it. Right answers are as likely with 128 tokens as with 512 (resources/notes/prefill.md).
 TAIL_TOKENS, DOCUMENT_TAIL_TOKENS = 512, 128
 # The length of passages where a text is cut at fixed lengths, and of prompts given as token IDs (the
@@ -43,8 +43,8 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         number(1.0, 100.0, unit="%", step=1.0),
         about(
             "Keep",
-            "The share of the text that is chosen. The question, the beginning and the end are"
-            " read in addition. 100 reads all of it.",
+            "Share of the text that is chosen for the question. The question, the beginning and the"
+            " end are read in addition. 100 reads everything.",
         ),
     ] = 12.0
     threshold_tokens: Annotated[
@@ -63,14 +63,14 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             {
                 "auto": (
                     "Automatic",
-                    "Words and meaning, or words alone in a language that the encoder does not know.",
+                    "Words and meaning, or words alone in a language that the encoder does not support.",
                 ),
-                "lexical": ("Words", "Words and parts of words that both have. Fastest, weak on paraphrase."),
+                "lexical": ("Words", "Words of the question and parts of them. Fastest, weak on paraphrase."),
                 "fusion": ("Words and meaning", "The ranks by words and by meaning, added."),
-                "draft-model": ("Draft model", "What a smaller model of the family pays attention to."),
+                "draft-model": ("Draft model", "Attention of a smaller model of the same family."),
             }
         ),
-        about("Scorer", "What decides which passages matter."),
+        about("Scorer", "How passages are rated for the question."),
     ] = "auto"
     passages: Annotated[
         PassagesChoice,
@@ -88,14 +88,14 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     chunk_tokens: Annotated[
         int,
         number(32, 8192, unit="tokens"),
-        about("Prefill chunk", "Tokens read between two looks at the stop button."),
+        about("Prefill chunk", "Tokens read at a time. Stop takes effect between two chunks."),
     ] = 512
     context_tokens: Annotated[
         int,
         number(0, 1_048_576, unit="tokens"),
         about(
             "Context limit",
-            "How long a chat with its answer may become. Less saves memory. 0: the model’s own.",
+            "Maximum length of a chat with its answer. Less saves memory. 0: the model’s own limit.",
         ),
     ] = 0
     memory_mib: Annotated[
@@ -103,15 +103,15 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, 1_048_576, unit="MiB"),
         about(
             "Prompt cache",
-            "What was read stays in memory up to this much, so that it need not be read again.",
+            "Memory for prompts that were read, so that later questions need not read them again.",
         ),
     ] = 2048
     save: Annotated[
         bool,
         about(
             "Save on disk",
-            "What was read of a chat is saved on this machine, so that the chat answers at once"
-            " when it is opened again. It is erased with the chat.",
+            "Saves the KV cache of a chat on this machine, so that the chat answers at once when it is"
+            " opened again. It is erased with the chat.",
         ),
     ] = True
     read_ahead: Annotated[
@@ -134,17 +134,17 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         choice(
             {
                 "quote": ("Quote", "Repeated before the question."),
-                "off": ("Leave out", "Nothing more is read of a text that was read sparsely."),
+                "off": ("Leave out", "Skipped passages stay unread."),
             }
         ),
-        about("Later questions", "What becomes of skipped passages that a later question makes relevant."),
+        about("Later questions", "What happens to skipped passages that a later question makes relevant."),
     ] = "quote"
 
     def is_quick(self, new_tokens: int, dense_s: float | None) -> bool:
-        """Whether a dense prefill of that many tokens is short enough for automatic mode.
+        """Whether a dense prefill of `new_tokens` is short enough for automatic mode.
 
         `dense_s`: its predicted seconds, None before the machine was measured. Then the threshold alone
-        decides: to skip passages of a text that would have been read in time costs less than a minute's wait.
+        decides: skipping passages of a text that is quick to read costs less than a wait of a minute.
         """
         return new_tokens < self.threshold_tokens or (dense_s is not None and dense_s <= self.patience_s)
 
@@ -155,16 +155,16 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def reads_beyond(self) -> bool:
-        """Whether of a text longer than the context the passages that fit are read."""
+        """Whether a text longer than the context is read in part, as many passages as fit."""
         return self.mode != "off" and self.keep_pct < 100
 
     def context_of(self, model_tokens: int) -> int:
-        """The context's length, in tokens, with a model that takes `model_tokens`."""
+        """The context's length, in tokens, with a model whose limit is `model_tokens`."""
         return min(self.context_tokens or model_tokens, model_tokens)
 
 
 KvBits = Literal["off", "8", "4"]
-# Numbers that share a scale: the largest of these that divides the dimensions of a head. 64: as in mlx-lm.
+# Group size of quantization: the largest of these that divides a head's dimensions. 64: as in mlx-lm.
 KV_GROUP_SIZES = (64, 32)
 
 
@@ -189,6 +189,6 @@ _LEAST_CONTEXT_TOKENS = 512
 
 
 def smaller_context(tokens: int) -> int:
-    """The next smaller context to try after `tokens` were too much: a power of two; 0 if there is none."""
+    """The next smaller context to try after `tokens` were too many: a power of two; 0 if none is left."""
     smaller = (1 << max(0, tokens - 1).bit_length()) >> 1
     return smaller if _LEAST_CONTEXT_TOKENS <= smaller < tokens else 0

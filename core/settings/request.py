@@ -1,4 +1,4 @@
-"""Settings of one request: the snapshot that travels with it, and its sampling, table and chat groups."""
+"""Settings of one request, a frozen snapshot, with their sampling, table and chat groups."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     repetition_penalty: Annotated[
         float,
         number(0.5, 2.0, step=0.05),
-        about("Repetition penalty", "Above 1, tokens of the last 64 become less likely. 1 is off."),
+        about("Repetition penalty", "Above 1, the last 64 tokens become less likely. 1 is off."),
     ] = 1.0
     frequency_penalty: Annotated[
         float,
@@ -70,7 +70,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, 64, unit="tokens"),
         about(
             "No repeat",
-            "This many tokens in a row do not come twice in an answer. Prevents loops; small numbers also"
+            "A sequence of this many tokens occurs only once in an answer. Prevents loops; small numbers also"
             " prevent lists and code. 0 is off.",
         ),
     ] = 0
@@ -91,8 +91,8 @@ class Tables(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         about(
             "Learn from this chat",
-            "Tables remember short runs of words to draft in later chats. Off leaves no trace of this chat"
-            " in them.",
+            "Tables remember short runs of words to draft in later chats. Off: this chat adds nothing"
+            " to them.",
         ),
     ] = True
 
@@ -107,9 +107,7 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     thinking: Annotated[
         ThinkingMode,
-        choice(
-            {"auto": ("Model’s choice", "As the model’s chat template has it."), "on": "On", "off": "Off"}
-        ),
+        choice({"auto": ("Model’s choice", "The model’s chat template decides."), "on": "On", "off": "Off"}),
         about("Think first", "The model thinks before it answers, if its chat template has a switch for it."),
     ] = "auto"
 

@@ -34,12 +34,12 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
         choice(
             {
                 "drafts": ("Drafts", "Drafted tokens while an answer is written, then on hover."),
-                "origins": ("Origins", "Words that stand in your documents, and figures that do not."),
+                "origins": ("Origins", "Words from your documents, and figures that are not in them."),
                 "off": "Off",
             }
         ),
         about(
-            "Token colors", "What answers mark: how their tokens were drafted, or where their words stand."
+            "Token colors", "Marks in answers: how tokens were drafted, or which words are from documents."
         ),
     ] = "drafts"
     motion: Annotated[
@@ -66,7 +66,7 @@ class Writing(Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         about(
             "Stop answers that loop",
-            "Stops an answer that says the same thing three times in a row, and folds what repeats. It can be"
+            "Stops an answer that repeats itself three times in a row, and folds the repetitions. It can be"
             " continued. Code, tables, lists and verse may repeat themselves longer.",
         ),
     ] = True
@@ -99,8 +99,8 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
         switch(on="Each chat can still opt out.", off="Off in all chats, whatever their settings."),
         about(
             "Keep chat caches",
-            "What the model has read of a chat may be saved on disk, so that the chat answers at once when it"
-            " is opened again.",
+            "The KV cache of a chat may be saved on disk, so that the chat answers at once when it is opened"
+            " again.",
         ),
     ] = True
 
@@ -113,8 +113,8 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
         number(0, 1440, unit="min", zero="Never: the model stays in memory."),
         about(
             "Unload when idle",
-            "After this time without questions and requests the model leaves memory. The next one loads it"
-            " again. What it has read of saved chats is saved before. 0: never.",
+            "Frees the model’s memory after this time without questions or requests. The next one loads it"
+            " again. KV caches of chats are saved before, if they are kept. 0: never.",
         ),
     ] = 0
 
@@ -178,7 +178,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     longest_answer: Annotated[
         int,
         number(64, 131072, unit="tokens"),
-        about("Longest answer", "Maximum length of an answer whose request has no limit of its own."),
+        about("Longest answer", "Maximum length of an answer if its request sets no limit."),
     ] = 32768
     load_models: Annotated[
         bool,

@@ -80,7 +80,7 @@ def replacing(
 
 
 def temporary_prefix(path: Path) -> str:
-    """What the names of the temporary files for `path` begin with."""
+    """Prefix of the names of temporary files for `path`."""
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
     return f".{name}-"
 

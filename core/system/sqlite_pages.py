@@ -1,9 +1,9 @@
 """Rows of the leaf pages of a damaged SQLite file, for a child process with limits.
 
-SQLite finds rows from the root pages of the schema, so one damaged page there hides thousands of whole ones.
-This reads every page by itself: what looks like a leaf of a table is read cell by cell, with the overflow
-pages of long rows. A page of the write-ahead log counts in its newest committed version, as for SQLite. The
-caller recognises its rows, by checksums of its own. Deleted rows are not read: no cell points to them.
+SQLite finds rows from the root pages of the schema, so one damaged page there hides thousands of intact ones.
+This reads every page separately: one that looks like a table's leaf is read cell by cell, with the overflow
+pages of long rows. The newest committed version of a page in the write-ahead log is used, as by SQLite. The
+caller recognises its rows by checksums in them. Deleted rows are not read: no cell points to them.
 
 SQLite's own recovery (`sqlite3_recover`, `.recover`) is neither in Python's module nor in apsw 3.54.1, whose
 module and command-line program are built without it.
@@ -36,7 +36,7 @@ _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 # A row id, and the values: texts, numbers, bytes and None.
 Row = tuple[int, list[Any]]
-# The caller has a file of its own chats, so these limits only stop a malicious or senseless one.
+# The caller's file is the user's chats, so these limits only stop a malicious or corrupt one.
 _MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 _CPU_S = 120
 
@@ -73,7 +73,7 @@ class Pages:
                         yield row_id, values
 
     def _payloads(self, page: bytes, at: int) -> Iterator[tuple[bytes, int]]:
-        """What a cell may hold, for each number of reserved bytes, and its row id."""
+        """The possible payloads of a cell, one for each number of reserved bytes, with its row id."""
         length, at = varint(page, at)
         row_id, at = varint(page, at)
         if not 0 < length <= self.last * PAGE_BYTES:

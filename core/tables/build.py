@@ -100,7 +100,7 @@ class LeaderCount:
         place = np.arange(len(rows)) - np.searchsorted(rank[owner[rows]], rank[owner[rows]])
         rows = rows[(place < shape.followers) & (rank[owner[rows]] < shape.leaders)]
         if len(rows) > shape.most:
-            # Of equally rare followers, those of more frequent leaders stay.
+            # Followers of more frequent leaders are kept if the followers are equally rare.
             rows = rows[np.sort(np.argsort(-counts[rows], kind="stable")[: shape.most])]
         return rows
 

@@ -134,7 +134,7 @@ Mark = tuple[int, int, int]
 
 
 class TableMetadata:
-    """Times of one table in memory, and what of it is saved.
+    """Times of one table in memory, and its saved state.
 
     `header` is that of the file from which the table was read, if any.
     """

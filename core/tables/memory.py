@@ -106,7 +106,7 @@ class TableMemory:
         return current.why_not_saved if current is not None and settings.tables.learn else ""
 
     def answer_finished(self, settings: Settings) -> None:
-        """Schedules a save of what the drafters wrote during an answer."""
+        """Schedules a save of entries that drafters wrote during an answer."""
         current = self._current
         if current is not None and settings.tables.learn and not current.is_saved:
             self._due_at = time.monotonic() + _SAVE_AFTER_S

@@ -1,4 +1,4 @@
-"""Formulas, and what the process that typesets them answers (`core.typesetting.child`)."""
+"""Formulas, and the replies of the process that typesets them (`core.typesetting.child`)."""
 
 from __future__ import annotations
 

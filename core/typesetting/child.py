@@ -35,7 +35,7 @@ _CPU_S = 2.0
 _IDLE_S = 60.0
 _MEMORY_BYTES = 400 * 1024 * 1024
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-# A command that the converter did not know is in its output as it was written.
+# The converter copies unsupported commands into its output.
 _UNKNOWN = re.compile(r">\s*\\[A-Za-z]+")
 
 
@@ -112,7 +112,7 @@ def typeset(formula: Formula) -> Typeset:
     )
 
 
-# A formula may write elements and attributes of its own, links and styles among them: only these are kept.
+# A formula may contain any elements and attributes, such as links and styles: only these are kept.
 _ELEMENTS = re.compile(
     "m(?:ath|row|[ions]|text|space|frac|sqrt|root|(?:su[bp]|subsup|under|over|underover)|table|tr|td|fenced"
     "|enclose|phantom|padded|style|multiscripts|prescripts)|none"
@@ -198,7 +198,7 @@ def _font() -> MathFont:
 
 
 def _prepared(latex: str) -> str:
-    """`latex` in what the converter supports."""
+    """`latex` rewritten with commands that the converter supports."""
     if not all(map(_ENVIRONMENT.fullmatch, _BEGUN.findall(latex))):
         raise ValueError("unknown environment")
     latex = _TEXT.sub(lambda found: found.group(1) + escape(found.group(2)) + "}", latex)

@@ -36,7 +36,7 @@ from core.vision.family import Family, Scaled, UnseenError
 
 # Rows that are kept, of the images that were used last.
 _KEPT_BYTES = 256 << 20
-_CHOOSE = "Choose a model whose images are supported, or send the text alone."
+_CHOOSE = "Choose a model whose images are supported, or send only text."
 
 
 def family_of(info: ModelInfo) -> Family:
@@ -76,8 +76,8 @@ def processor_of(folder: Path) -> dict[str, Any]:
 
 
 class Eyes:
-    """The eyes of `model`. `make_room` is called with the bytes of the tower before its weights are read, and
-    of what it computes before each image.
+    """The vision tower of `model`. `make_room` is called with the bytes of the tower before its weights are
+    read, and with those of its computation before each image.
     """
 
     def __init__(self, model: LoadedModel, family: Family, make_room: MakeRoom) -> None:
@@ -144,14 +144,14 @@ class Eyes:
         return self._tower
 
     def _fit(self, size_bytes: int) -> None:
-        """Raises `NotEnoughMemoryError` if so many bytes are not left."""
+        """Raises `NotEnoughMemoryError` if fewer than `size_bytes` are left."""
         try:
             self._make_room(size_bytes)
         except ModelTooLargeError as error:
             raise NotEnoughMemoryError(
-                f"To see images {self._model.info.name} needs {gigabytes(size_bytes)} GB more memory than it"
-                " holds now, and less is left.",
-                "Close other programs, send a smaller image, or send the text alone.",
+                f"For images {self._model.info.name} needs {gigabytes(size_bytes)} GB more memory than is"
+                " left.",
+                "Close other programs, send a smaller image, or send only text.",
             ) from error
 
     def unload(self, *, rows: bool = True) -> None:
@@ -182,7 +182,7 @@ def load_tower(folder: Path, family: Family) -> nn.Module:
             raise
         raise ModelError(
             f"The vision part of the model in {folder} cannot be loaded: {reason_of(error)}.",
-            "Check that the model is complete, or send the text alone.",
+            "Check that the model is complete, or send only text.",
         ) from error
     return tower
 

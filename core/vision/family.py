@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from core.documents.images import Filter
 from core.events import FIRST_IMAGE_ROW, Image
 
-# Changes with what a family does to pixels, so that no cached row of an earlier version is reused.
+# Incremented when a family processes pixels differently, so that rows of earlier versions are not reused.
 _VERSION = 1
-# Of the scores of one pass of attention, which MLX holds completely for most sizes of heads.
+# Limit of the scores of one pass of attention, which MLX keeps in memory for most sizes of heads.
 _SCORES_BYTES = 256 << 20
 _IDS = (1 << 31) - FIRST_IMAGE_ROW
 
@@ -43,10 +43,10 @@ class Tower(Protocol):
 
 
 class Family(Struct, frozen=True):
-    """What the models of one family do with an image; made from a model's configuration.
+    """How the models of one family process an image; made from a model's configuration.
 
-    - `written`: what the chat template writes for an image; it is replaced by `shown`, in which `token`
-      stands for the image's rows.
+    - `written`: the chat template's text for an image; it is replaced by `shown`, in which `token` is the
+      placeholder of the image's rows.
     - `scale`: from width and height in pixels. `filter`: of the scaling.
     - `tower`: makes the tower. `weight`: a tensor of the checkpoint, by its name, as a parameter of the
       tower; None for tensors of other parts. `working`: bytes that the tower needs for an image.
@@ -73,7 +73,7 @@ class Family(Struct, frozen=True):
     embed_scale: Callable[[mx.Dtype], float] = lambda dtype: 1.0
 
     def rows_of(self, image: Image) -> list[int]:
-        """The ids of the image's rows, made of the hash of its pixels and of what is done to them."""
+        """The ids of the image's rows, from the hash of its pixels and of their processing."""
         scaled = self.scale(image.width, image.height)
         key = f"{_VERSION}:{self.name}:{scaled.width}x{scaled.height}:{self.filter}:{image.hash}"
         stream = shake_256(key.encode()).digest(4 * scaled.rows)

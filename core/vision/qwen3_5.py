@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from core.vision.family import Family, Scaled, UnseenError, attended, colours, figure, working_bytes
 
-# Of an image, however large: 4,096 rows are 2,048 × 2,048 pixels. The processors allow four times as many,
+# Most rows of an image: 4,096 rows are 2,048 × 2,048 pixels. The processors allow four times as many,
 # which take as long to read as a book.
 MOST_ROWS = 4096
 _LEAST_PIXELS, _MOST_PIXELS = 256 * 256, 4096 * 4096

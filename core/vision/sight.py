@@ -28,7 +28,7 @@ from core.models.parts import Rotation, rotations
 from core.vision.eyes import Eyes
 from core.vision.family import Scaled
 
-# Of an image that is divided, for the look whether the model sees; tokens before and after it.
+# Most rows of a divided image in the test whether the model sees it, and the tokens before and after it.
 _LOOKED_ROWS = 64
 _LOOKING_IDS = (1, 2)
 
@@ -198,7 +198,7 @@ class Sight:
 
     @contextmanager
     def _turned(self, replace: Callable[[Any], Any]) -> Iterator[None]:
-        """While open, `replace(rope)` stands for each rotary module."""
+        """While open, each rotary module is replaced by `replace(rope)`."""
         if self._found is None:
             self._found = rotations(self._eyes.parts.model)
         family = self._eyes.family
@@ -272,7 +272,7 @@ def _positions(ids: NDArray[np.int64], runs: Sequence[tuple[int, _Held]]) -> NDA
 
 
 def _axes(positions: NDArray[np.int32], start: int) -> Callable[[Any], Any]:
-    """What stands for a rotary module in a pass over rows at `positions` [3, n], after `start` columns."""
+    """The replacement of a rotary module in a pass over rows at `positions` [3, n] after `start` columns."""
     width = positions.shape[1]
     shift = int(positions[0, 0]) - start
     if np.array_equal(positions, np.broadcast_to(np.arange(width) + start + shift, (3, width))):

@@ -143,7 +143,7 @@ class Channel:
                 self.send(failure(_no_memory(), command=head.type, request=head.request))
 
     def _rest(self, most_bytes: int) -> bytes:
-        """The remaining line. Raises `ProtocolError` above the limit, and skips what it does not return."""
+        """The remaining line. Raises `ProtocolError` above the limit, and skips the unread part."""
         whole = False
         try:
             rest = self._in.readline(most_bytes)
@@ -332,8 +332,7 @@ class _Worker:
     def _next_command(self) -> Entry:
         """Returns the next command; until it arrives, runs the engine's idle work step by step.
 
-        Due tables are saved between steps. After `stand_still`, and while a turn is reserved, there is no
-        idle work.
+        Due tables are saved between steps. Idle work pauses after `stand_still` and while a turn is reserved.
         """
         while True:
             try:

@@ -143,7 +143,7 @@ class CommandQueue:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a title that is being written gives way to what waits: to all but `read_ahead`."""
+        """Whether a waiting entry interrupts a title that is being written: any but `read_ahead`."""
         return any(not isinstance(each.command, ReadAhead) for each in (*self._turns, *self._others))
 
     @property

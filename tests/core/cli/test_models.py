@@ -105,7 +105,7 @@ def test_an_interrupted_download_is_listed_and_goes_on(hub: Hub) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert f"To go on: draftlight models download {NAME}" in said
+    assert f"To continue: draftlight models download {NAME}" in said
     assert "Traceback" not in said
     assert f"{NAME}  not finished:" in models("list").stdout
     hub.trouble = Trouble()
@@ -120,7 +120,7 @@ def test_one_ctrl_c_is_enough_whatever_becomes_of_it(hub: Hub) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert f"To go on: draftlight models download {NAME}" in said
+    assert f"To continue: draftlight models download {NAME}" in said
 
 
 def test_a_command_that_needs_a_model_gets_it_and_says_so(hub: Hub) -> None:

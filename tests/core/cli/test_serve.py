@@ -60,7 +60,7 @@ def test_it_answers_until_it_is_stopped(toy_folder: Path, number: signal.Signals
         os.killpg(process.pid, number)  # as terminals and service managers do
         out, err = process.communicate(timeout=_LIMIT_S)
         assert process.returncode == 0
-        assert "toy answers" in err
+        assert "toy is ready" in err
         assert "Traceback" not in err
         assert "another one" not in err
         for said in (out, err):
@@ -84,7 +84,7 @@ def test_a_key_is_made_kept_to_its_owner_and_asked_for(toy_folder: Path, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (("--host", "0.0.0.0"), 1, "key must be set"),
+        (("--host", "0.0.0.0"), 1, "API key is required"),
         (("--port", "70000"), 2, "0 to 65,535"),
         (("--drafter", "psychic"), 2, "drafting.drafter"),
         (("--model", "/no/such/folder"), 1, "no model folder"),
@@ -124,7 +124,7 @@ def test_a_request_loads_the_model_that_it_names_if_that_is_allowed(
             assert json.loads(body)["model"].lower() == name
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=_LIMIT_S)
-        assert "Second answers" in err
+        assert "Second is ready" in err
         assert "Traceback" not in err
 
 
@@ -140,4 +140,4 @@ def test_a_worker_that_dies_is_told_and_replaced(toy_folder: Path) -> None:
         assert choices[0] == choices[1]
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=_LIMIT_S)
-        assert "The worker ended (SIGKILL); another one is started." in err
+        assert "The worker ended (SIGKILL) and is being restarted." in err

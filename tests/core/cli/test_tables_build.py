@@ -24,7 +24,7 @@ def test_a_table_of_texts_is_written_to_a_file(tmp_path: Path, capsys: pytest.Ca
     assert main([*command, "--leaders", "5", "--followers", "2", "--out", str(made)]) == 0
     said = capsys.readouterr().out
     assert "5 leaders" in said
-    assert "1 files were passed over" in said
+    assert "1 files were skipped" in said
     loaded = load(str(tmp_path / "toy"))
     info = loaded.info
     table = FROZEN.load(made, family=info.family, family_name=info.family_name, vocabulary=260)

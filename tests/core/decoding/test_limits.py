@@ -188,5 +188,5 @@ def test_a_draft_model_that_cannot_read_the_text_does_not_draft(model: Any) -> N
     assert answer.proposer is None
     assert answer.settings.draft_model.model == "/models/draft"
     assert answer.changes == [
-        Change("draft_model.model", "/models/draft", "not for all of it", "it is too long")
+        Change("draft_model.model", "/models/draft", "not for the whole prompt", "it is too long")
     ]

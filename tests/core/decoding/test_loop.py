@@ -260,7 +260,7 @@ def test_nothing_is_drafted_where_every_price_says_that_it_loses(model: Any, ask
     assert not any(step.drafted for step in steps)
     assert drafter.asked < 60
     assert sum(step.pipeline == "ahead" for step in steps) > 75
-    # What the line under an answer begins with where drafting rested.
+    # The beginning of the line under an answer if drafting was paused.
     assert gate.state == "resting"
 
 

@@ -32,7 +32,7 @@ def test_files_come_in_order_and_what_is_left_out_is_said(tmp_path: Path) -> Non
         (".hidden", "hidden"),
         ("link", "a link to something else"),
         ("round", "a link to something else"),
-        ("node_modules", "a folder that programs fill"),
+        ("node_modules", "a folder with generated files"),
         ("pipe", "not a file"),
     }
 

@@ -77,7 +77,7 @@ def test_huge_files_are_refused_before_they_are_read(tmp_path: Path, monkeypatch
     with file.open("wb") as stream:
         stream.write(b"line\n")
         stream.truncate(limits.MOST_TEXT_BYTES + 1)
-    with pytest.raises(RequestError, match=r"“log\.txt” has 34 MB, the most is 34"):
+    with pytest.raises(RequestError, match=r"“log\.txt” has 34 MB; the limit is 34"):
         read_document(file)
     with pytest.raises(RequestError, match="has 34 MB"):
         quick_document(file)
@@ -158,7 +158,7 @@ def test_a_word_file_that_unpacks_beyond_all_measure_is_refused(
 ) -> None:
     file = write_docx(tmp_path / "bomb.docx", paragraph("x" * 5000))
     monkeypatch.setattr("core.documents.parts.MOST_XML_BYTES", 4000)
-    with pytest.raises(RequestError, match=r"“bomb\.docx” unpacks to 0 MB, the most is 0 MB"):
+    with pytest.raises(RequestError, match=r"“bomb\.docx” unpacks to 0 MB; the limit is 0 MB"):
         read_document(file)
 
 

@@ -343,7 +343,7 @@ def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...
     engine = Engine()
     info = engine.load(str(tmp_path / "toy"))
     assert not info.sees
-    assert "without a part for images" in info.why_unseeing
+    assert "text-only" in info.why_unseeing
     with pytest.raises(RequestError, match="cannot see images"):
         next(iter(engine.generate(Generate("", (asked("See.", pictures[0]),)))))
     # Later questions without an image are answered without the earlier ones, which is told.
@@ -353,7 +353,7 @@ def test_a_model_without_eyes_says_so(tmp_path: Path, pictures: tuple[Image, ...
     tokens, finished = answered(engine, talk, settings)
     (change,) = [change for change in finished.effective.changes if change.setting == "images"]
     assert (change.asked, change.used) == ("3", "0")
-    assert "cannot see images: it is a language model without a part for images" in change.reason
+    assert "cannot see images: it is a text-only model" in change.reason
     plain = [asked("See."), talk[1], asked("…"), *talk[3:]]
     assert tokens == answered(engine, plain, settings)[0]
     with pytest.raises(RequestError, match="cannot see images"):

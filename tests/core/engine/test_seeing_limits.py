@@ -54,7 +54,7 @@ def test_a_tower_that_does_not_fit_is_refused_with_a_sentence(
             engine.make_room(1 << 60 if len(sizes) > refused else size_bytes, beside=True)
 
         monkeypatch.setattr(eyes, "_make_room", make_room)
-        with pytest.raises(NotEnoughMemoryError, match=r"To see images .* needs .* GB more"):
+        with pytest.raises(NotEnoughMemoryError, match=r"For images .* needs .* GB more"):
             answered(engine, talk, settings_of(**SHORT))
         assert sizes == [need.eyes, working][: refused + 1]
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Annotations of answers about documents: where their words stand. Grammars force what the answers say."""
+"""Annotations of answers about documents: where their words occur. Grammars force the answers' texts."""
 
 from __future__ import annotations
 

@@ -343,7 +343,7 @@ def test_a_model_that_does_not_see_refuses_an_image_and_names_one_that_sees(
         reply = served.ask("POST", path, {**body, "stream": stream})
         assert reply.status == 400
         assert "is an image, which" in reply.error["message"]
-        assert "Load a model that sees" in reply.error["message"]
+        assert "Load a vision model" in reply.error["message"]
         if path != MESSAGES:
             assert (reply.error["code"], reply.error["param"]) == (
                 "model_does_not_see",
@@ -390,7 +390,7 @@ def test_a_strict_server_refuses_what_another_one_replaces(toy_folder: Path, dra
         reply = served.ask("POST", path, body)
         assert (reply.status, reply.error["param"]) == (400, place)
         refused = served.ask("POST", CHAT, chat(part(encoded(drawn))))
-        assert "Load “Small-Seeing”: it sees." in refused.error["message"]
+        assert "Load “Small-Seeing”, which supports images" in refused.error["message"]
 
 
 def test_models_say_whether_they_see(seeing: Served, served: Served) -> None:

@@ -154,7 +154,7 @@ def test_a_chosen_address_is_let_in_and_other_names_are_not() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::"])
 def test_an_address_that_others_reach_needs_a_key(served: Served, host: str) -> None:
-    with pytest.raises(NoKeyError, match="key must be set"):
+    with pytest.raises(NoKeyError, match="API key is required"):
         LocalServer(served.answers, Serving(AccessPolicy(host=host)))
     LocalServer(served.answers, Serving(AccessPolicy(host=host, key="x" * 20)))
 

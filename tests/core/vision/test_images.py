@@ -120,7 +120,7 @@ def test_of_an_animation_the_first_frame_is_read_and_the_others_are_told(tmp_pat
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.png", _png_of(60_000, 60_000), "60,000 × 60,000 pixels, the most is 64 million"),
+        ("a.png", _png_of(60_000, 60_000), "60,000 × 60,000 pixels; the limit is 64 million"),
         ("a.png", _png_of(1, 60_000), "a side is at most 200 times the other"),
         ("a.png", _png_of(400, 400), "is damaged"),
         ("a.png", b"hello", "not a valid PNG, JPEG"),
