@@ -2,11 +2,11 @@
 
 Scenes: opening, scrolling and streaming in the real window. A frame is a change and everything that follows
 from it, painted: the scroll bar or the new tokens, the window's reaction, and a repaint of the whole view
-before the next frame. A flush paints what it changed, as the running window does.
+before the next frame. A flush paints only the changed area, as the running window does.
 
-Cost: decode times of one prompt through the window, and past it to the same worker. Both sides of a pair
-share the process, the worker, the prompt cache and the drafts (of a drafter without tables), and alternate in
-being first. Past the window, no widget gets the worker's events and the window is idle. The compared value is
+Cost: decode times of one prompt through the window, and directly from the same worker. Both sides of a pair
+share the process, the worker, the prompt cache and the drafts (of a drafter without tables), and alternate
+in order. In the direct case, no widget gets the worker's events and the window is idle. The compared value is
 the decode time that the worker reports; the tokens must be equal. The processor time of the window's process
 is measured as well: where the machine's speed drifts by more than the window costs, only this figure is
 reliable.
@@ -209,7 +209,7 @@ TIMEOUT_S = 240.0
 
 
 class CostRun(Struct, frozen=True):
-    """One answer's decoding. `window_s` is what the window's process computed from asking to its end."""
+    """One answer's decoding. `window_s`: processor time of the window's process for it."""
 
     tokens: int
     decode_s: float

@@ -21,9 +21,9 @@ async def free_port() -> int:
 
 
 class Client:
-    """One streaming request on its way to `address` (with `/v1`), from its making on. `raw` is what came.
+    """One streaming request to `address` (with `/v1`), sent at once. `raw`: the received bytes.
 
-    `called`: what the Host header says; empty: the address.
+    `called`: the Host header; empty: the address.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Client:
 
     @property
     def is_whole(self) -> bool:
-        """It ended as it should."""
+        """Whether the answer is complete."""
         return b"data: [DONE]" in self.raw
 
     @property

@@ -162,7 +162,7 @@ class AnswerView(QWidget):
         point: Callable[[QWidget, Callable[[], TokenFacts] | None, QRect], object],
         parent: QWidget | None = None,
     ) -> None:
-        """Shows nothing of `entry` until `prepare_step` has returned True.
+        """Does not show `entry` until `prepare_step` has returned True.
 
         `act` gets the person's intents, `point` this widget, the facts of the token that is pointed at (None:
         none) and its rectangle here.
@@ -416,7 +416,7 @@ class AnswerView(QWidget):
         )
 
     def _next_nowhere(self) -> None:
-        """Point at the next fact that stands nowhere."""
+        """Point at the next fact without a source."""
         facts, pointed = self._entry.origins.unfounded, self.body.pointed_mark
         after = pointed.start if pointed is not None else -1
         fact = next((each for each in facts if each.start > after), facts[0] if facts else None)

@@ -1,7 +1,7 @@
 """AnswerBody: the text of an answer with tinted tokens and foldable thoughts.
 
-In the Origins view, words that stand in a source have a thin line, and figures that stand nowhere dots; the
-mouse and the arrow keys point at these marks instead of tokens.
+In the Origins view, words from a source are underlined, and figures without a source are dotted; the mouse
+and the arrow keys point at these marks instead of tokens.
 
 New tokens are appended, and only the unfinished last pieces are laid out again. The mouse, the arrow keys or
 the token strip can point at a token. Code blocks have a Copy button.
@@ -206,7 +206,7 @@ class AnswerBody(TextCanvas):
         self._apply(self._text.append(tokens))
 
     def finish(self, repeats_from: int | None = None) -> None:
-        """No more tokens will be appended. What repeats from that offset of the source on is folded."""
+        """No more tokens follow. Repetitions from that offset of the source on are folded."""
         self._writing = False
         self.update()
         if not self._text.finished:
@@ -219,7 +219,7 @@ class AnswerBody(TextCanvas):
         self.update()
 
     def set_origins(self, origins: AnswerOrigins) -> None:
-        """Show where the words of the answer stand."""
+        """Mark the words from sources, and the figures without one."""
         self.origins, self.marks = origins, marks_of_answer(origins)
         if self.pointed_mark is not None:
             start = self.pointed_mark.start
@@ -265,7 +265,7 @@ class AnswerBody(TextCanvas):
         return " ".join(" ".join(shown).split())
 
     def _open_mark(self, mark: Mark) -> bool:
-        """Show where the marked words stand. Returns False if they stand nowhere."""
+        """Show the marked words in their source. Returns False if they have none."""
         if mark.place is None:
             return False
         source = self.origins.sources[mark.place.source]
@@ -392,7 +392,7 @@ class AnswerBody(TextCanvas):
         self.update(0, top, self.width(), self.height() - top)
 
     def _show_from(self, first: int, pieces: Sequence[Piece]) -> float:
-        """Replace the boxes from `first` on by `pieces`. Returns the top of what changed.
+        """Replace the boxes from `first` on by `pieces`. Returns the top of the changed area.
 
         Boxes of equal pieces are kept, and the last box is extended if possible.
         """

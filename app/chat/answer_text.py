@@ -220,8 +220,8 @@ class TextChange(Struct, frozen=True):
 class AnswerText:
     """`table` holds the tokens. The answer's format comes from its first token or from `use_format`.
 
-    `tools` and `calls` are those of `Answer`. Calls and results are code, which is no part of
-    `answer_pieces` and `answer_source`; a result ends the generation before it.
+    `tools` and `calls` are those of `Answer`. Calls and results are code, which
+    `answer_pieces` and `answer_source` exclude; a result ends the generation before it.
 
     A call with a record has a head piece, like a thought; below it are its code, its result and the images
     of that. A call that waits for permission is not shown, since its card shows it. `call_at` has the records
@@ -397,7 +397,7 @@ class AnswerText:
         return self._change(made + self._feed(whole=False))
 
     def finish(self, repeats_from: int | None = None) -> TextChange:
-        """Close all pieces; no more tokens will be appended. What repeats from an offset on can be folded."""
+        """Close all pieces; no more tokens follow. Repetitions from an offset on can be folded."""
         self.finished = True
         made: list[Piece] = []
         while self._coming:
@@ -588,7 +588,7 @@ def _runs(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _result(call: CallRecord, at: int) -> list[Piece]:
-    """The pieces of a result: its images, and its text with what was only named."""
+    """The pieces of a result: its images, and its text with the descriptions of other parts."""
     made = [Piece("images", "", (), at, at, level=len(call.images))] if call.images else []
     if text := tools_strings.shown_result(call):
         language = tools_strings.result_of(call.tool or call.name, call.server)
@@ -597,7 +597,7 @@ def _result(call: CallRecord, at: int) -> list[Piece]:
 
 
 def _shape(call: CallRecord) -> tuple[object, ...]:
-    """What decides which pieces a call has."""
+    """The properties of a call on which its pieces depend."""
     waits = call.state == "waiting"
     return call.id, call.after, waits, call.is_open, call.result, call.images, call.left_out
 

@@ -100,7 +100,7 @@ class Chip(Button):
         self.name = name
         self.setAccessibleName(name)
         icon = icon or _document_icon()
-        # The end of a name tells its kind, unless it was cut already.
+        # The end of a name shows its file type, unless it was cut already.
         elide = Qt.TextElideMode.ElideRight if name.endswith("…") else Qt.TextElideMode.ElideMiddle
         self.labels = (
             TextLabel(name, 12.5, 16, "text", weight=500, elide=elide),

@@ -95,7 +95,7 @@ class _Bar(QWidget):
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
 
-# What a notice reports: a completed action, something to know, or something that failed or is missing.
+# Kind of a notice: a completed action, information, or a failure or something missing.
 NoticeKind = Literal["done", "info", "warning"]
 _NOTICE_ICONS: dict[NoticeKind, tuple[str, str]] = {
     "done": ("check", "text2"),

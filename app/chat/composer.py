@@ -91,7 +91,7 @@ class Composer(QWidget):
         self._dragging = False
         self._over_tokens = 0
         self._fit: tuple[str, tuple[NoticeAction, ...]] = ("", ())  # the notice about the size
-        self._unseen, self._seeing = "", ""  # why the model does not see, and what is being done about it
+        self._unseen, self._seeing = "", ""  # why images are not seen, and the progress of the remedy
         self._eyes: tuple[NoticeAction, ...] = ()
         self._low = False
         self._placeholder = strings.ASK_FIRST
@@ -245,7 +245,7 @@ class Composer(QWidget):
 
     def show_eyes(self, unseen: str, offers: Sequence[NoticeAction] = (), progress: str = "") -> None:
         """Show on attached images why the loaded model does not see them; `unseen` is empty if it does, or if
-        none is loaded. `offers` are ways to a model that sees, `progress` what is being done.
+        none is loaded. `offers` lead to a model that sees, `progress` says which one is loading.
         """
         self._unseen, self._seeing, self._eyes = unseen, progress, tuple(offers)
         self.chips.show_unseen(unseen)
@@ -450,7 +450,7 @@ class Composer(QWidget):
             set_margins(self._column, *(_LOW_MARGINS_PX if low else _MARGINS_PX))
 
     def add_tool(self, tool: QWidget) -> None:
-        """Place `tool` beside the thinking switch and the button of the tools."""
+        """Place `tool` next to the tools' button."""
         self._tools.insertWidget(self._tools.indexOf(self.tools) + 1, tool)
 
     def sizeHint(self) -> QSize:

@@ -39,7 +39,7 @@ def quote_lines(text: str) -> str:
 
 
 def quote_between(text: str, before: str, after: str) -> tuple[str, str]:
-    """The texts to insert before and after the cursor to quote `text` as a paragraph of its own."""
+    """The texts to insert before and after the cursor to quote `text` as a separate paragraph."""
     gap = "" if not before or before.endswith("\n\n") else "\n" if before.endswith("\n") else "\n\n"
     suffix = "\n\n" if after and not after.startswith("\n") else ""
     return f"{gap}{quote_lines(text)}\n\n", suffix
@@ -55,7 +55,7 @@ _MAX_LINES = 8
 
 
 def is_document(text: str) -> bool:
-    """Whether a pasted or quoted text is so long that it is attached as a document."""
+    """Whether a pasted or quoted text is long enough to be attached as a document."""
     return estimated_tokens(text) > _DOCUMENT_TOKENS
 
 
@@ -70,7 +70,7 @@ def is_longer_than_field(text: str) -> bool:
 
 
 class Receiver(Protocol):
-    """What the field's keys, drops and pastes go to."""
+    """Handles the field's keys, drops and pastes."""
 
     def submit(self) -> None: ...
     def escape(self) -> None: ...
@@ -206,7 +206,7 @@ class ComposerEdit(QTextEdit):
         self.take(source)
 
     def take(self, source: QMimeData, *, dragged: bool = False) -> None:
-        """Insert or attach what is pasted, or dropped if it was `dragged`."""
+        """Insert or attach pasted data, or dropped data if it was `dragged`."""
         if files := local_files(source):
             self._receiver.take_files(files)
         elif is_image(source):

@@ -54,7 +54,7 @@ class Remedy(Struct, frozen=True):
 
 class MessageSize(Struct, frozen=True):
     """Token counts of the context and the draft; None: not counted yet, taken as 0, so that no estimate
-    decides. `exact`: all are counted. `is_new`: nothing was said in the chat, so a new one has no more room.
+    decides. `exact`: all are counted. `is_new`: the chat has no messages, so a new chat has no more space.
     `image_tokens`: rows of the images.
     """
 
@@ -68,7 +68,7 @@ class MessageSize(Struct, frozen=True):
 
     @property
     def attached_tokens(self) -> tuple[int | None, ...]:
-        """Those of the documents, then those of the images."""
+        """Tokens of the documents, then of the images."""
         return (*self.attachment_tokens, *self.image_tokens)
 
     @property
@@ -179,11 +179,11 @@ _RADIUS_PX, _STROKE_PX = 5.2, 2.0
 
 
 class ContextUse(Struct, frozen=True):
-    """What the next prompt holds, in tokens; a part that is not exact is estimated.
+    """The tokens of the next prompt by part; a part that is not counted is estimated.
 
-    - `chat_tokens`: system prompt, chat template, and all messages and documents of the chat so far.
+    - `chat_tokens`: system prompt, chat template, and all earlier messages and documents of the chat.
     - `document_tokens`, `image_tokens`, `typed_tokens`: of the message that is being written.
-    - `limit_tokens`: what the context holds; 0 if no model is loaded.
+    - `limit_tokens`: length of the context; 0 if no model is loaded.
     """
 
     chat_tokens: int = 0

@@ -123,8 +123,8 @@ class QuestionEntry:
 class AnswerEntry:
     """An answer. Tokens are moved from `unparsed` into `text`, which parses them, in steps when needed.
 
-    While the answer is running, its entry gets all events, also while another chat is shown. `waits_for` is
-    what it waits for in words, since `waits_since_s`; empty while it is written.
+    While the answer is running, its entry gets all events, also while another chat is shown. `waits_for` says
+    in words what it waits for, since `waits_since_s`; empty while it is generated.
     """
 
     turn_id: str

@@ -1,6 +1,6 @@
 """FileReader: reads files and folders in the background, one after another, with progress and cancellation.
 
-Each file is read by a process of its own (`core.documents.client`), which a thread waits for. The thread sets
+Each file is read by a separate process (`core.documents.client`), which a thread waits for. The thread sets
 plain attributes of the reading; a timer on the window's thread polls them. Cancelling ends the process.
 """
 

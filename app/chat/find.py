@@ -117,7 +117,7 @@ _SLICE_S = 0.005
 
 
 class Searched(Protocol):
-    """What shows a conversation."""
+    """A view of a conversation that can be searched."""
 
     def find_start(self) -> tuple[Sequence[Entry], int]: ...
     def show_matches(self) -> None: ...

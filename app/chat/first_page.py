@@ -167,7 +167,7 @@ _EXAMPLES = (
 
 
 class Lead(Struct, frozen=True):
-    """What the page leads with: the model's state, or an offer in its place. `fraction` of a load or a
+    """The top of the page: the model's state, or an offer instead. `fraction`: progress of a load or
     download; None without a bar.
 
     Empty labels hide the buttons.

@@ -1,4 +1,4 @@
-"""ImageChip: an attached image in the composer, with its thumbnail and what it takes in the prompt.
+"""ImageChip: an attached image in the composer, with its thumbnail and its size in the prompt.
 
 A click, Space or Return opens it, Delete removes it. A file that cannot be used stays as a chip with the
 reason, until it is removed: nothing is sent meanwhile, so that no image is left out unnoticed.
@@ -43,7 +43,7 @@ _ICON_PX = 16
 
 
 class ImageRows(NamedTuple):
-    """What an image takes in the loaded model's prompt: rows, and the size to which it is scaled."""
+    """Size of an image in the loaded model's prompt: rows, and the size to which it is scaled."""
 
     rows: int
     width: int
@@ -58,7 +58,7 @@ def decoded(png: bytes) -> QImage:
 def picture(image: Image, archive: ImageSource | None, size: QSize | None = None) -> QPixmap | None:
     """The thumbnail, which the process that reads images has made; None if the image is missing.
 
-    With `size`, as much of it as fills so many pixels.
+    With `size`, cropped to fill that many pixels.
     """
     if archive is None or not archive.is_kept(image.hash):
         return None
@@ -78,7 +78,7 @@ def picture(image: Image, archive: ImageSource | None, size: QSize | None = None
 
 
 def made_picture(image: Image, size: QSize | None) -> QPixmap | None:
-    """What `picture` returned before, if it is still in memory."""
+    """The earlier result of `picture`, if it is still in memory."""
     found = QPixmap()
     return found if QPixmapCache.find(_key(image, size), found) else None
 

@@ -102,7 +102,7 @@ class ImageFiles(QObject):
                 _LOG.exception("The preview of an image failed")
                 why = document_strings.file_unreadable(image.name, reason_of(error))
                 result = RequestError(why, document_strings.CHECK_FILE)
-            with contextlib.suppress(RuntimeError):  # the window is gone
+            with contextlib.suppress(RuntimeError):  # the window was deleted
                 self._read.emit(reading, result)
 
         thread = threading.Thread(target=read, name="read an image", daemon=True)
@@ -111,7 +111,7 @@ class ImageFiles(QObject):
         return reading
 
     def stop(self, reading: ImageReading) -> None:
-        """Stop a reading; what it got is dropped."""
+        """Stop a reading; its result is dropped."""
         if reading in self._waiting:
             thread = self._waiting[reading][0]
             self._waiting[reading] = thread, lambda image: None, lambda error: None

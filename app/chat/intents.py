@@ -72,7 +72,7 @@ class AllowCall(Intent, frozen=True):
 
 
 class RefuseCall(Intent, frozen=True):
-    """Don't run a call that waits in the answer of `turn_id`; the model is told so."""
+    """Don't run a waiting call in the answer of `turn_id`; its result informs the model."""
 
     turn_id: str
     call_id: str

@@ -1,4 +1,4 @@
-"""Marks of an answer's origins: what is marked, the tooltip of a mark, and the footer's line of facts."""
+"""Marks of an answer's origins, their tooltips, and the footer's line of facts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shown_marks(
 
 
 def mark_facts(mark: Mark, origins: AnswerOrigins, text: str) -> TokenFacts:
-    """The tooltip of a mark. `text` is what is marked, on one line."""
+    """The tooltip of a mark. `text` is the marked text, on one line."""
     if mark.place is None:
         return TokenFacts(text, "normal", NOT_IN_DOCUMENTS, ())
     source = origins.sources[mark.place.source]
@@ -68,7 +68,7 @@ def mark_facts(mark: Mark, origins: AnswerOrigins, text: str) -> TokenFacts:
 
 
 def around(text: str, place: Place) -> tuple[str, str, str]:
-    """What precedes `place` in its line, its words, and what follows it."""
+    """The text before `place` in its line, its words, and the text after it."""
     begin = max(text.rfind("\n", 0, place.start) + 1, place.start - _AROUND_CHARACTERS)
     if 0 < begin == place.start - _AROUND_CHARACTERS:
         begin = text.find(" ", begin, place.start) + 1 or begin

@@ -16,7 +16,7 @@ from PySide6.QtGui import QImage
 
 from core.system.macos import Objc
 
-# Formats that the reader knows, the ones without loss first, with the ending of their files and the name of
+# Formats that the reader supports, the lossless ones first, with the ending of their files and the name of
 # their kind on a Mac.
 _FORMATS = (
     ("image/png", ".png", "public.png"),
@@ -35,7 +35,7 @@ _SOURCE = re.compile(r"\bsrc\s*=", re.IGNORECASE)
 _SIDE = re.compile(r"\b(?:width|height)\s*[=:]\s*[\"']?(\d{1,6})(?![\d%])", re.IGNORECASE)
 _LINE_PX = 40
 _MOST_HTML = 4_000_000
-# Other programs put a picture of copied cells and words beside their text: the text is wanted then.
+# Other programs add a picture to copied cells and words: the text is preferred then.
 _ADDRESSES = ("http://", "https://", "data:", "blob:", "file:")
 
 
@@ -86,7 +86,7 @@ def as_png(image: object) -> bytes:
 
 
 def _pasteboard_bytes(kind: str, dragged: bool, objc: Objc | None = None) -> bytes:
-    """What the general pasteboard, or that of a drag, has of `kind`; empty without any."""
+    """Data of type `kind` on the general pasteboard, or on that of a drag; empty without any."""
     objc = objc or Objc()
     board_class = objc.get_class("NSPasteboard")
     if dragged:

@@ -204,7 +204,7 @@ class _Phase(QWidget):
 
 
 class _Key(QWidget):
-    """What a colour of the map means."""
+    """Legend of one colour of the map."""
 
     def __init__(self, words: str, cell: MapCell) -> None:
         super().__init__()
@@ -243,7 +243,7 @@ class ReadingCard(QWidget):
         self._bar = _Bar()
         self._done = TextLabel("", 11, 15, tabular=True)
         self._percent = TextLabel("", 11, 15, tabular=True, align=_RIGHT)
-        # Of a sparse prefill.
+        # Phases of a sparse prefill.
         self._phases = [_Phase() for _ in range(3)]
         self.strip = ReadingMapStrip(lambda passage: act(OpenPassage(passage)))
         self._keys = [_Key(*key) for key in _KEYS]
@@ -354,7 +354,7 @@ class ReadingCard(QWidget):
         self._estimate.setText(words)
 
     def _words_of_all(self) -> str:
-        """What reading everything takes."""
+        """Tokens and time of reading everything, in words."""
         progress, reading = self._state.progress, self._state.reading
         if progress is None:
             return ""

@@ -75,7 +75,7 @@ def passages_of(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
 def cells(passages: Sequence[Passage], width: int, read_tokens: int | None = None) -> list[MapCell]:
     """The cells of a strip with `width` columns. A kept passage has at least one column.
 
-    `read_tokens` is the number of kept tokens read so far; None: all.
+    `read_tokens` is the number of kept tokens already read; None: all.
     """
     if not passages:
         return [MapCell("empty")] * max(0, width)

@@ -1,7 +1,7 @@
-"""ReadingState: what the reading card of one answer shows, and since when.
+"""ReadingState: the content of one answer's reading card, with times.
 
-It is kept with the answer, and events reach it whether or not its chat is shown, so that a card which is made
-again shows what it would have shown. Times are seconds of `now_s`.
+It is kept with the answer, and events reach it whether or not its chat is shown, so that a
+recreated card shows the same. Times are seconds of `now_s`.
 """
 
 from __future__ import annotations

@@ -36,10 +36,8 @@ def trouble_count(number: int, count: int) -> str:
 SPEED = "{value} tok/s"
 GAIN = "{times} times: {value} instead of {plain} tok/s"
 GAIN_DETAIL = "Without drafts the model writes {plain} tokens a second here."
-RESTED = "drafting rested"
-RESTED_DETAIL = (
-    "Drafts would have slowed this answer down, so it was written without them where they do not pay."
-)
+RESTED = "drafting paused"
+RESTED_DETAIL = "Drafts would have slowed this answer down, so drafting was paused where it saves no time."
 DRAWN = "Sampled with seed {seed}."
 FIRST_TOKEN = "first token {seconds}"
 ACCEPTED_PERCENT = "{percent}% of drafts accepted"
@@ -369,7 +367,7 @@ def pixels(width: int, height: int) -> str:
 
 
 def image_rows(rows: int, width: int, height: int) -> str:
-    """The size of an image in the prompt, and to which it is scaled before the model sees it."""
+    """The size of an image in the prompt, and the size to which it is scaled for the model."""
     return f"about {tokens(rows)}, scaled to {width:,} × {height:,}"
 
 
@@ -383,7 +381,7 @@ def image_name(number: int, count: int, name: str) -> str:
 
 
 def with_images(done: str, count: int) -> str:
-    """What the reading card says of its progress."""
+    """Progress of the reading card, with the number of images."""
     return f"{done}, with {'an image' if count == 1 else f'{count:,} images'}"
 
 
@@ -411,7 +409,7 @@ def context_spoken(figures: str) -> str:
 def context_parts(
     chat: tuple[int, bool], documents: tuple[int, bool], images: tuple[int, bool], typed: tuple[int, bool]
 ) -> str:
-    """The parts of the sum: tokens, and whether they are counted. Images are named if there are some."""
+    """The parts of the sum: tokens, and whether they are counted. Images are listed only if any exist."""
     named = [
         ("This chat, with system prompt and template", chat),
         ("Attached documents", documents),
@@ -422,7 +420,7 @@ def context_parts(
         del named[2]
     lines = [f"{name}: {tokens(n) if exact else about(tokens(n))}" for name, (n, exact) in named]
     if not all(exact for _, (_, exact) in named):
-        lines.append("~ is an estimate, until the model has counted it")
+        lines.append("~ marks an estimate, until the model has counted the tokens")
     return "\n".join(lines)
 
 
@@ -561,8 +559,8 @@ TIP_STEP_TOKENS = "Its tokens: {tokens}"
 TIP_REJECTED = "{accepted} of {length} guesses accepted, {rejected} rejected"
 TIP_INSTEAD = "Guessed instead: {texts}"
 ARRIVED = "{seconds} after the question"
-ARRIVED_WITH_ONE = "{seconds} after the question, with 1 other"
-ARRIVED_WITH = "{seconds} after the question, with {others} others"
+ARRIVED_WITH_ONE = "{seconds} after the question, with 1 other token"
+ARRIVED_WITH = "{seconds} after the question, with {others} other tokens"
 SECONDS = "{value} s"
 END_OF_ANSWER = "end of answer"
 PART_OF = "part of {text}"

@@ -42,7 +42,7 @@ _MOST_STEP_TOKENS = 12
 
 
 class TokenFacts(Struct, frozen=True):
-    """What a person reads of one token. `lines` are sentences that follow the class's name."""
+    """The tooltip of one token. `lines` are sentences after the class's name."""
 
     text: str
     origin: Origin
@@ -127,7 +127,7 @@ def _arrived(token: Token, others: int) -> str:
 
 
 def _shown(table: TokenTable, index: int) -> str:
-    """The token's text as `_visible`, or what it is."""
+    """The token's text as `_visible`, or its description if it has none."""
     text = table[index].text
     if not text:
         whole = table.shown_by(index)
@@ -146,7 +146,7 @@ def _visible(text: str) -> str:
 
 TIP_PX = 248
 _GAP_PX = 8
-# Of a longer address the end is cut, so that the host is visible.
+# A longer address is cut at its end, so that the host is visible.
 _LINK_CHARACTERS = 110
 
 
@@ -187,7 +187,7 @@ class TokenTip(QLabel):
 
 
 def spoken(facts: TokenFacts) -> Iterator[str]:
-    """What a screen reader reads of a tooltip."""
+    """A tooltip's text for screen readers."""
     yield from filter(None, (facts.text, facts.class_name))
     if facts.passage:
         yield " ".join("".join(facts.passage).split())

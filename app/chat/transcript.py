@@ -143,8 +143,8 @@ class Transcript(QScrollArea):
     ) -> None:
         """Show another conversation at its end. `drafter` names that of answers without one.
 
-        `running` is the entry of an answer that is being generated, perhaps one of `turns`: it is shown in
-        place of what is stored.
+        `running` is the entry of an answer that is being generated, perhaps one of `turns`: it is shown
+        instead of the stored one.
         """
         self.clear()
         for turn in turns:
@@ -283,7 +283,7 @@ class Transcript(QScrollArea):
         return {number: (each.name, each.text) for number, each in enumerate(attached)}
 
     def show_origins(self, turn_id: str, origins: AnswerOrigins) -> None:
-        """Show where the words of an answer stand."""
+        """Show the origins of an answer's words."""
         entry = self._answers.get(turn_id)
         if entry is None:
             return
@@ -389,7 +389,7 @@ class Transcript(QScrollArea):
         return item if isinstance(item, AnswerView) else None
 
     def set_token_colors(self, mode: TokenColors) -> None:
-        """Sets what the colors of answers mean. Tooltips of tokens are shown unless they mean origins."""
+        """Sets the meaning of colors in answers. Tooltips of tokens are shown unless colors mean origins."""
         self._mode = mode
         for answer in self._pool.answers:
             answer.set_mode(mode)

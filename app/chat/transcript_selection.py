@@ -70,7 +70,7 @@ class TranscriptSelection(QObject):
         return [piece for part in self._parts() for piece in part]
 
     def _parts(self) -> list[Sequence[Piece]]:
-        """The selected pieces of each entry with some."""
+        """The selected pieces of each entry that has some."""
         if self._ends is None:
             chosen = (item.body.selected_pieces for item in self._pool.items.values())
             return list(filter(None, chosen))[:1]
@@ -188,7 +188,7 @@ class TranscriptSelection(QObject):
                 item.body.show_selection(self.part(entry))
 
     def _moved(self, head: EntryPlace, move: Move) -> EntryPlace:
-        """`head` after `move`, which continues in the next entry at the end of its own."""
+        """`head` after `move`, which continues from one entry to the next."""
         canvas = self._ready(self._entries[head.entry])
         place = min(head.place, everything(canvas.pieces).end)
         to = moved(canvas.boxes, place, move)

@@ -83,7 +83,7 @@ class Running:
 class AnswerController(QObject):
     """Stores the answer that was passed to `start()` and shows it, from its first token to its end.
 
-    An answer of a chat that is not open is stored only. `take()` gets what the state machine tells of it.
+    An answer of a chat that is not open is stored only. `take()` receives the state machine's effects for it.
     """
 
     answer_finished = Signal(str)  # turn id, however it ended
@@ -104,7 +104,7 @@ class AnswerController(QObject):
         self._received = 0  # tokens of the running answer, without those of earlier parts
         self._instead: Callable[[], None] | None = None
         self._batches = TokenBatches(self._write, self)
-        # Asks again what failed, in a way that may succeed. Returns whether it did.
+        # Repeats a failed request in a way that may succeed. Returns whether it was repeated.
         self.ask_otherwise: Callable[[Running, Failed], bool] = lambda running, failed: False
 
     @property

@@ -208,7 +208,7 @@ class AskController(QObject):
         self._ask(asked, Running(chat.id, turn_id))
 
     def _submit_edit(self, chat_id: str, turn_id: str, message: Message, drawn: bool) -> None:
-        """Send an edited message whose pages are drawn, unless the person has gone on."""
+        """Send an edited message whose pages are drawn, unless the person has continued elsewhere."""
         is_here = chat_id == self._chats.open.id and turn_id == self.readiness.edited
         written = self._views.composer.message()
         if drawn and is_here and uncounted(written) == uncounted(message):
@@ -449,7 +449,7 @@ class AskController(QObject):
         assert info is not None
         assert turn.answer.finished is not None
         settings = turn.answer.finished.effective.settings
-        # If nothing comes, the answer is as after Stop.
+        # If nothing follows, the answer is as after Stop.
         before = struct_replace(turn, answer=struct_replace(turn.answer, status="stopped"))
         running = Running(chat.id, turn_id, before, turn.answer.tokens[-1], keeps_draft=True)
         self._ask(chat.go_on(turn_id, info.name), running, settings)

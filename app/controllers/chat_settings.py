@@ -115,7 +115,7 @@ class ChatSettings(QObject):
     what they are made of has changed.
     """
 
-    changed = Signal(object)  # Settings of the open chat, for whatever reason
+    changed = Signal(object)  # Settings of the open chat, after any change of them
     defaults_changed = Signal(int)  # the number of defaults that differ from Draftlight's
 
     def __init__(self, app: App, parent: QObject | None = None) -> None:

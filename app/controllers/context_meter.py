@@ -1,6 +1,6 @@
 """ContextMeter: shows in the composer how many tokens of the context the chat and the draft use.
 
-The sum is that of what the chat holds (`app.session.context`), the attached documents and images and the
+The sum is that of the chat (`app.session.context`), the attached documents and images and the
 typed text, whatever the worker is doing. The worker counts them while it answers, 0.3 s after the last
 change; until then they are estimated, which is shown, and nothing is decided by an estimate. A refusal by the
 worker is shown until the draft changes.
@@ -46,7 +46,7 @@ class TokenMemory(Protocol):
 
 
 class ContextMeter(QObject):
-    """`worker` counts. The inspector shows what will be read of the draft, the transcript needs the limit."""
+    """`worker` counts. The inspector shows the forecast for the draft, the transcript needs the limit."""
 
     def __init__(self, views: Views, worker: WorkerLink) -> None:
         super().__init__(views.composer)
@@ -66,7 +66,7 @@ class ContextMeter(QObject):
         self._refused_by_tokens = 0
         self._attached: tuple[object, ...] = ()  # texts and images
         self._sees = False
-        self._rows: dict[str, ImageRows | None] = {}  # by hash; None: asked for
+        self._rows: dict[str, ImageRows | None] = {}  # by hash; None: requested
         self._read = 0.0
         self._memory: TokenMemory | None = None
         self._family = ""

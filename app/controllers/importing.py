@@ -275,7 +275,7 @@ class Importing(QObject):
 
 
 class _Result:
-    """What was imported from all files of one command, and what was lost.
+    """Totals of one import command: imported chats, and losses.
 
     `first` is the first chat that was not imported before.
     """

@@ -83,7 +83,7 @@ class WorkerLink:
         return await self._client.ask(command, kind, progress)
 
     def begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run `work`, which asks the worker. A command that fails in it is passed to `hear`.
+        """Run `work`, which sends commands to the worker. A failed command is passed to `hear`.
 
         It ends without a report if the worker exits or the task is cancelled.
         """
@@ -153,8 +153,8 @@ class WorkerLink:
                     self._client = self._outbox = None
 
     async def _write(self, client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:
-        """Write the queued commands; one that is too large is heard as failed. An exception is reported, and
-        later commands, such as Cancel, are still written.
+        """Write the queued commands; one that is too large is reported as failed. An exception is reported,
+        and later commands, such as Cancel, are still written.
         """
         while True:
             command, after = await outbox.get()

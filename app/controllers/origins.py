@@ -1,4 +1,4 @@
-"""OriginsController: shows where the words of the open chat's answers stand, also while one is written."""
+"""OriginsController: shows the origins of the open chat's answers, also while one is generated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.controllers.app import App
 from app.controllers.page import ChatPage
 from app.session.origins import ChatOrigins, load_tracer
 
-# Of each turn of the event loop, so that no frame waits.
+# Time in each turn of the event loop, so that no frame waits.
 _SLICE_S = 0.004
 
 

@@ -1,7 +1,7 @@
-"""ScannedPages: the pages without text that a question to a model that sees is to have as images.
+"""ScannedPages: adds images of document pages without text to a question for a vision model.
 
-Which these are is decided when a question is sent (`core.documents.page_choice`). They are drawn by processes
-that a thread waits for, and kept like attached images. What cannot be drawn is told, and the engine's changes
+The pages are chosen when a question is sent (`core.documents.page_choice`), drawn by processes that a thread
+waits for, and kept like attached images. Pages that cannot be drawn are reported, and the engine's changes
 name the pages that were not read.
 """
 
@@ -188,7 +188,7 @@ class ScannedPages(QObject):
 
         def run() -> None:
             drawing.run(pages, self._archive)
-            with suppress(RuntimeError):  # the window is gone
+            with suppress(RuntimeError):  # the window was deleted
                 self._ended.emit(drawing)
 
         drawing.thread = threading.Thread(target=run, name="draw pages", daemon=True)

@@ -190,7 +190,7 @@ def unsaved_detail(why: str, beside: bool, chats: int, others: int) -> str:
     """`others` are changes of projects and documents."""
     kept = "The changes are lost unless you save the chats elsewhere, in a file that can be imported later."
     if beside:
-        kept = "The changes were written to a file beside your chats; the next start restores them."
+        kept = "The changes were written to a file next to your chats; the next start restores them."
     elif not chats:
         kept = "The changes are lost: projects and documents cannot be saved elsewhere."
     elif others:
@@ -225,14 +225,14 @@ CALL_NOT_STORED_HINT = "Free some space on the disk, and ask again."
 
 
 def tools_missing(names: Sequence[str]) -> str:
-    """A question is sent without some of the chat's tools."""
+    """Notice that a question was sent without some of the chat's tools."""
     listed = ", ".join(f"“{name}”" for name in names)
-    return f"Sent without {listed}: the server does not run. See the window “Tools”."
+    return f"Sent without {listed}: the server is not running. See the window “Tools”."
 
 
 def no_tool(server: str, tool: str) -> str:
-    """Why a permitted call does not run."""
-    return f"“{server}” does not have the tool “{tool}” now."
+    """Why a permitted call cannot run."""
+    return f"“{server}” no longer has the tool “{tool}”."
 
 
 def image_of(tool: str, number: int) -> str:
@@ -241,23 +241,23 @@ def image_of(tool: str, number: int) -> str:
 
 
 def unseen_image(name: str) -> str:
-    """An image that the model does not get."""
-    return f"image “{name}” (this model cannot see)"
+    """Name of an image that is not sent to the model."""
+    return f"image “{name}” (this model cannot see images)"
 
 
 def results_left_out(count: int) -> str:
-    what = "the oldest result of a tool is" if count == 1 else f"the {count} oldest results of tools are"
+    what = "the oldest tool result is" if count == 1 else f"the {count} oldest tool results are"
     return f"The context is full: {what} left out."
 
 
-SERVER_EXISTS_HINT = "Give this one another name."
+SERVER_EXISTS_HINT = "Choose another name."
 
 
 def server_exists(name: str) -> str:
-    return f"There is a tool server “{name}” already."
+    return f"A tool server named “{name}” already exists."
 
 
 def server_died(name: str, *, runs: bool) -> str:
     if runs:
-        return f"The tool server “{name}” ended and was started again."
-    return f"The tool server “{name}” ended again. It can be restarted in the window “Tools”."
+        return f"The tool server “{name}” ended and was restarted."
+    return f"The tool server “{name}” ended again. Restart it in the window “Tools”."

@@ -36,7 +36,7 @@ from core.events import Image
 from core.system.files import replacing
 from core.system.reader_process import StoppedError
 
-# The longer side of images in HTML and PDF files; twice of what is shown.
+# The longer side of images in HTML and PDF files; twice the displayed size.
 PICTURE_PX = 960
 _ENDINGS = {"json": "json", "markdown": "md", "html": "html", "pdf": "pdf"}
 
@@ -146,7 +146,7 @@ class Transfer(QObject):
     # ---- on the thread
 
     def _write(self, export: _Export, loop: asyncio.AbstractEventLoop) -> int:
-        """Write the export; returns the number of chats. Raises `OSError`, and what loading a chat raises."""
+        """Write the export; returns the number of chats. Raises `OSError`, and errors of loading a chat."""
         written = 0
 
         def chats() -> Iterator[Conversation]:
@@ -200,7 +200,7 @@ class Transfer(QObject):
 
     @contextlib.contextmanager
     def _copies(self, path: Path) -> Iterator[ImageCopies]:
-        """The copies of images beside the file at `path`; removed again if it is not written."""
+        """The copies of images next to the file at `path`; removed again if it is not written."""
         copies = ImageCopies(path, self._app.home.library.images)
         try:
             yield copies

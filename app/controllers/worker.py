@@ -103,7 +103,7 @@ class WorkerController:
         return Lead(texts.GETTING_READY.format(model=model_name(model)), *self._load)
 
     def _lead(self, link: Link, status: Status) -> Lead:
-        """What the page of an empty chat shows: the state of the model."""
+        """The top of the page of an empty chat: the state of the model."""
         if link.loading or link.phase is Phase.STARTING:
             return self._loading(link.model)
         if link.info is None or link.phase is Phase.DEAD:
@@ -133,7 +133,7 @@ class TroubleController:
         self._banner = banner
         self._meter = meter
         self._troubles = Troubles()
-        # Of the answer that the worker's death interrupts: its tokens (None: there was none) and its chat.
+        # The answer that the worker's death interrupts: its tokens (None: no answer) and its chat.
         self._lost: tuple[int | None, str] = (None, "")
         banner.dismissed.connect(lambda: self.withdraw(self._troubles.shown))
         banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
@@ -171,7 +171,7 @@ class TroubleController:
             self.show(of_tables(status))
 
     def on_restart(self, effect: fx.RestartWorker) -> None:
-        self._lost = (None, "")  # the person knows
+        self._lost = (None, "")  # already reported
         self.end(Until.READY)
 
     def on_worker_died(self, effect: fx.WorkerDied) -> None:

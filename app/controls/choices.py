@@ -76,7 +76,7 @@ class Segment(QWidget):
 
 
 class CheckBox(QCheckBox):
-    """A check box with its text, `whole`, in which “&” stands for itself."""
+    """A check box whose text is shown as it is: “&” does not mark a mnemonic. `whole`: the text."""
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         super().__init__(text.replace("&", "&&"), parent)

@@ -112,7 +112,7 @@ class Spin(QDoubleSpinBox):
     fractions. Thousands are separated unless `set_grouped(False)`.
 
     A typed number is committed on Return or when the field loses focus; steps (arrow keys, Page Up/Down, the
-    small arrows) at once. A text that is no number, may be two, or is outside the bounds is replaced by the
+    small arrows) at once. A text that is not a number, is ambiguous, or is out of bounds is replaced by the
     value, and `refused` has the reason. Bounds are inclusive, the lower one not if it is `open_minimum`.
     """
 

@@ -29,7 +29,7 @@ def version(number: str) -> str:
 
 def licenses_file() -> Path | None:
     """The bundle's NOTICE.txt, with the licences of all it contains, or else Draftlight's own licence: other
-    packages are installed beside it with theirs. None if neither exists.
+    packages are installed with their own. None if neither exists.
     """
     own = [file for file in importlib.metadata.files("draftlight") or () if file.name == "LICENSE"]
     files = (resources_dir().parents[1] / "NOTICE.txt", *(Path(str(file.locate())) for file in own))

@@ -33,7 +33,7 @@ _SIZE = QSize(520, 440)
 
 
 class ChatRow(Struct, frozen=True):
-    """`when` tells the days until the deletion."""
+    """`when`: the days until the deletion, in words."""
 
     id: str
     title: str

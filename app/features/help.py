@@ -1,8 +1,8 @@
 """HelpWindow: the pages of `resources/help`, with a list of them and a search.
 
-The pages are Markdown for people. In their text, bold names a menu item, a button or a setting as the window
-has it, which a test checks; `Menu > Item` in bold names both. The line `{shortcuts}` stands for the tables of
-keyboard shortcuts, made from the command table.
+The pages are Markdown. In their text, menu items, buttons and settings are bold and named as in the
+window, which a test checks; `Menu > Item` in bold names both. The line `{shortcuts}` is replaced by tables of
+the keyboard shortcuts, made from the command table.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def rows_of(records: Sequence[Record]) -> list[LabRow]:
 
 class LabController(QObject):
     """`settings` returns the open chat's settings, whose exactness and draft model are used. `hold_chat`
-    tells the chat's worker to suspend its idle work.
+    suspends the idle work of the chat's worker.
     """
 
     def __init__(

@@ -379,7 +379,7 @@ class ProjectsController(QObject):
         self._with_models(lambda: self._use_model(project, at_once=True))
 
     def delete(self, project_id: str) -> None:
-        """Delete a project after asking what becomes of its chats, if it has any."""
+        """Delete a project; if it has chats, ask first whether they are kept."""
         project = self._chats.projects.find(project_id)
         if project is None:
             return

@@ -1,10 +1,10 @@
-"""What the worker keeps on disk for the window: vectors of documents, and saved caches of chats.
+"""Data that the worker keeps on disk for the window: vectors of documents, and saved caches of chats.
 
 `EmbeddingController`: each document of the composer is embedded once, before a question is sent. Its chip
 shows the progress of a slow one; removing the chip stops it. Searches by meaning embed missing texts and then
-repeat. `SavedChatsController` tells the worker which chat is open, and what it can read before the question.
+repeat. `SavedChatsController` sends the worker the open chat, and text to read before the question.
 
-What a chat or the library erases is also erased from the worker's disk (`Erasures`).
+Data of erased chats and documents is also erased there (`Erasures`).
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class SavedChatsController(QObject):
     be asked now, also in place of an earlier question.
     """
 
-    listed = Signal(object)  # SavedChatsListed, or None while there is no worker
+    listed = Signal(object)  # SavedChatsListed, or None without a worker
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class Figure:
 
 
 def speed(tokens_per_s: float) -> str:
-    """58.4, 289, 1,204."""
+    """A speed for display: 58.4, 289, 1,204."""
     return f"{tokens_per_s:.1f}" if tokens_per_s < 99.95 else f"{tokens_per_s:,.0f}"
 
 

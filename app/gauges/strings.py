@@ -22,10 +22,10 @@ GB = "GB"
 
 PLAIN_SPEED = "plain {speed} tok/s"
 POSITIONS = "by position {shares}"
-NO_FIGURE = "no figure"
+NO_FIGURE = "no value"
 
 
 def table_use(family: str, hits: int, lookups: int, before: int) -> str:
     of = f"The table of {family}" if family else "The model’s table"
     was = f"{before:,} of them from before" if before else "it was empty before"
-    return f"{of}: {was}, and {hits:,} of {lookups:,} look-ups found a guess"
+    return f"{of}: {was}; {hits:,} of {lookups:,} look-ups found a guess"

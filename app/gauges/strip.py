@@ -47,7 +47,7 @@ class InstrumentStrip(QWidget):
         self.acceptance = AcceptanceInstrument(strings.DRAFTS_ACCEPTED, 206)
         self.index = IndexInstrument(strings.TABLE, 226)
         self.memory = MemoryInstrument(strings.MEMORY, 136)
-        # From left to right. A figure without a drawing of its own is an `Instrument` here.
+        # From left to right. A figure without a drawing is a plain `Instrument`.
         self.instruments: tuple[Instrument, ...] = (
             self.speed,
             self.first_token,
@@ -97,7 +97,7 @@ class InstrumentStrip(QWidget):
             instrument.reset()
 
     def set_stale(self, stale: bool) -> None:
-        """The worker is gone (figures become a dash, without a drawing) or is back."""
+        """Whether the worker has exited: figures become a dash, without a drawing."""
         for instrument in self.instruments:
             instrument.set_stale(stale)
         self._end_prefill()

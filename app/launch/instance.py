@@ -80,7 +80,7 @@ class Instance(QObject):
         """
         with contextlib.suppress(OSError):
             make_folder(self._folder)
-            # Qt would wait for a writer of a pipe. Nothing but a file is a lock.
+            # Only a file can be a lock; for a pipe, Qt would wait for a writer.
             if self._lock_path.is_dir():
                 self._lock_path.rmdir()
             elif not self._lock_path.is_file():

@@ -74,7 +74,7 @@ class ChatList(EditedInPlace, QListView):
         super().__init__(parent)
         self._rows = ChatRows(self)
         self._silent = False
-        self._drop: str | None = None  # the project that a dragged chat would move to; empty: out of its own
+        self._drop: str | None = None  # the project that a dragged chat would move to; empty: none
         self.setModel(self._rows)
         self.setItemDelegate(ChatDelegate(self))
         self.setFrameShape(QFrame.Shape.NoFrame)

@@ -51,7 +51,7 @@ def chat_row(head: Summary, project: str) -> ChatRow:
 
 
 def facts(chat: ChatRow, now: datetime) -> tuple[str, ...]:
-    """Returns what is painted right of the title, and spoken after it."""
+    """Returns texts that are painted right of the title and spoken after it."""
     return (time_label(chat.when, now),)
 
 
@@ -118,7 +118,7 @@ def grouped(chats: Sequence[ChatRow], now: datetime) -> list[tuple[str, list[Cha
 
 
 def _sorted(chats: Sequence[ChatRow]) -> list[tuple[tuple[bool, datetime], ChatRow]]:
-    """Returns pinned, then other chats, the newest first, with what they are sorted by."""
+    """Returns pinned, then other chats, the newest first, with their sort keys."""
     keyed = [((chat.pinned, _local(chat.when)), chat) for chat in chats]
     return sorted(keyed, key=itemgetter(0), reverse=True)
 

@@ -56,8 +56,8 @@ class DocumentView(TextView, MarkedView):
         self._wide: list[int] = []  # the characters of two UTF-16 units
         self._loaded = ""
         self._hides = False
-        # Qt lays text out while it takes selections, which scrolls and resizes; in one of its own calls, as
-        # in a scroll bar's signal, it would take them while it takes others, and has crashed.
+        # Qt lays text out while it sets selections, which scrolls and resizes. In one of Qt's own calls, such
+        # as a scroll bar's signal, setting them would be reentrant, and has crashed.
         self._marking = QTimer(self, singleShot=True)
         self._marking.timeout.connect(self._show_marks)
         self.verticalScrollBar().actionTriggered.connect(self.leave)

@@ -1,7 +1,7 @@
-"""FormattedView: a Markdown document set as an answer is, with the marks of `DocumentView`.
+"""FormattedView: a Markdown document, typeset like an answer, with the marks of `DocumentView`.
 
-The document is parsed and laid out in slices of the event loop's time. A jump to what is not laid out yet is
-made once it is.
+The document is parsed and laid out in slices of the event loop's time. A jump to a place that is not laid out
+yet waits for its layout.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def pieces_in(text: str) -> Iterator[Piece]:
 
 
 def _pieces_of(text: str, start: int, end: int) -> Iterator[Piece]:
-    """The pieces of a block; a long one, as a list, is read in parts."""
+    """The pieces of a block; a long one, such as a list, is parsed in parts."""
     before, length = "", _READ_CHARACTERS
     while end - start > length:
         stop = text.rfind("\n", start, start + length) + 1 or start + length
@@ -109,7 +109,7 @@ class DocumentCanvas(TextCanvas):
         self.setAccessibleName(strings.DOCUMENT_TEXT)
 
     def show_source(self, text: str) -> None:
-        """Show another document; nothing of it is laid out yet."""
+        """Show another document, which is not laid out yet."""
         self._waiting, self._parsed = pieces_in(text), []
         self.is_given_up = False
         self.show_selection(None)
@@ -150,7 +150,7 @@ class DocumentCanvas(TextCanvas):
         return self._marks.hides and not self._marks.read_in(piece.source_start, piece.source_end)
 
     def boxes_to_copy(self) -> list[PieceBox]:
-        """Those in view: a document may have a thousand."""
+        """The visible boxes: a document may have a thousand."""
         seen = self.visibleRegion().boundingRect()
         boxes = [self.boxes[number] for number in self._between(seen.top(), seen.bottom())]
         return [box for box in boxes if box.is_code and not box.hidden]

@@ -58,7 +58,7 @@ class ModelButton(QPushButton):
 
 
 class TokenColorsButton(IconButton):
-    """What the colors of answers mean; a click selects the next of three values."""
+    """Shows the meaning of the colors in answers; a click selects the next of three values."""
 
     value_changed = Signal(str)  # "drafts", "origins" or "off"
 

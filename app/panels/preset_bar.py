@@ -26,8 +26,8 @@ _CUSTOM = " "
 class PresetState(Struct, frozen=True):
     """All presets, the person's own included, and the chat's state.
 
-    `current` is the preset with exactly the chat's settings, empty for none. `custom`: there is none, and the
-    settings are not the defaults. `last` is the preset that was chosen last for the chat.
+    `current` is the preset with exactly the chat's settings, empty for none. `custom`: no preset matches,
+    and the settings are not the defaults. `last` is the preset that was chosen last for the chat.
     """
 
     names: tuple[str, ...] = ()

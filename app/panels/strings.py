@@ -12,7 +12,7 @@ NEW_CHAT = "New chat"
 
 TOKEN_COLORS = "Token colors"
 TOKEN_COLORS_OPTIONS = (("drafts", "Drafts"), ("origins", "Origins"), ("off", "Off"))
-SERVER = "Local server, a click copies"
+SERVER = "Local server, click to copy its address"
 CHOOSE_MODEL = "Choose model"
 SHOW_INSPECTOR = "Settings panel"
 SHOW_SIDEBAR = "Chats panel"
@@ -101,7 +101,7 @@ DOCUMENT_FILTER_NAME = "Which passages"
 PREVIOUS_PASSAGE = "Previous kept passage"
 NEXT_PASSAGE = "Next kept passage"
 DOCUMENT_NOTE = "{size} · {kept:,} of {passages:,} passages kept"
-NOTHING_READ = "{size} · nothing of it was read"
+NOTHING_READ = "{size} · not read"
 EARLIER_ANSWER = "{note} · for an earlier answer"
 NO_DOCUMENT = "No document in this chat yet. Paste or drop one into the message to see it here."
 NO_PAGE_SEEN = "Its page without text was not read as an image."
@@ -130,7 +130,7 @@ FOOTER = "Changes apply to the next answer."
 MODEL = "Model"
 NO_MODEL = "No model is loaded."
 CHOOSE_ANOTHER_MODEL = "Choose Another…"
-SPECULATES = "The model checks each draft; what it rejects is undone exactly."
+SPECULATES = "The model checks each draft; rejected tokens are removed from its cache exactly."
 SPECULATES_NOT = "Drafts are not used: {why}"
 KV_NOT_QUANTISED = "Not available for this model: {why}."
 PRESET = "Preset"
@@ -144,7 +144,7 @@ RENAME_PRESET = "Rename…"
 RENAME_PRESET_TITLE = "Rename Preset"
 DELETE_PRESET = "Delete"
 MODEL_DEFAULT = "Model default."
-MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
+MODEL_DEFAULT_MOVED = "Nearest allowed value to the model’s default of {given:,g}."
 CHOSEN_HERE = "Set for this chat. Model default: {value}."
 CHOSEN_FOR_ALL = "Your default. Model default: {value}."
 OWN_SETTINGS = "Set for this chat only"
@@ -172,7 +172,7 @@ GROUP_TITLES = {
     "server": "Local server",
 }
 
-# What a closed section says at the right: setting keys and how each is written.
+# Summary at the right of a closed section: setting keys and their formats.
 SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
     "basics": (("drafting.drafter", "{}"), ("sampling.temperature", "temp {}"), ("prefill.mode", "{}")),
     "gate": (("gate.mode", "{}"),),

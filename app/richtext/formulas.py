@@ -1,7 +1,7 @@
 """Typeset formulas: made by a child process, kept, and painted as shapes in any size and colour.
 
 A formula that is not known yet is shown as its source; `arrived` says that more are known. One that is wrong,
-unsupported or too large stays as it is written. Widgets' thread only, but for `typeset_now`.
+unsupported or too large stays as it is written. Widgets' thread only, except for `typeset_now`.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def formulas() -> Formulas:
 def typeset_now(
     wanted: Iterable[Formula], check: Callable[[], object] = lambda: None
 ) -> dict[Formula, Shape]:
-    """The formulas that can be typeset, by a process of their own. Blocks; any thread.
+    """Typesets formulas in a separate process, and returns those that can be typeset. Blocks; any thread.
 
     `check` is called for each formula and may raise to stop.
     """

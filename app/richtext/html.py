@@ -28,7 +28,7 @@ Tint = tuple[int, int, str]
 Form = Literal["page", "print", "paste"]
 
 _INDENT_PX = 22
-# Of a table, by the size of its text: characters of a line on the page, and the padding of a cell in pixels.
+# By the text size of a table: characters of a line on the page, and the padding of a cell in pixels.
 _SIZES = {"usual": (80, 4), "smaller": (105, 3), "smallest": (122, 2)}
 _PADDING_CHARACTERS = 2
 # Longer words do not widen a column.
@@ -48,7 +48,7 @@ class Renderer(Struct, frozen=True):
     """`formula` returns the HTML of a formula; empty if it is to be shown as its source.
 
     `page`: with a style sheet's classes, and headings below a title. `print`: flat, with the same
-    classes. `paste`: for other programs, whose readers know no classes.
+    classes. `paste`: for other programs, which ignore classes.
     """
 
     form: Form

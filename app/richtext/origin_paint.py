@@ -1,5 +1,5 @@
-"""Paints where the words of a piece stand: a thin line under words from a source in its color, dots under
-facts that stand nowhere, and a ground behind the mark that is pointed at.
+"""Paints the origins of a piece: a thin line in the source's color under words from it, dots under facts
+without a source, and a background behind the mark that is pointed at.
 """
 
 from __future__ import annotations

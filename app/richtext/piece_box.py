@@ -142,7 +142,7 @@ class PieceBox:
 
     @property
     def window(self) -> QRectF:
-        """Where the text of what scrolls is visible; empty for everything else."""
+        """The visible area of text that scrolls; empty for other boxes."""
         if not self.most_scroll:
             return QRectF()
         area = QRectF(self.left, self.top, self.right - self.left, self.height)
@@ -302,8 +302,8 @@ class PieceBox:
         painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
 
     def _paint_fades(self, painter: QPainter) -> None:
-        """Fade the text out where more of it follows. Without more, no line reaches so far to the right: when
-        one grows, those above need not be painted again."""
+        """Fade the text out at an edge where more of it follows. Without more, no line reaches the edge, so
+        when a line grows, those above need not be painted again."""
         area, clear = self.window, QColor(color("code"))
         clear.setAlpha(0)
         for edge, inner, more in (

@@ -183,7 +183,7 @@ class VisualLine:
         return max((each[1] for each in found), default=0.0), max((each[2] for each in found), default=0.0)
 
     def spans(self, start: int, end: int) -> list[tuple[float, float]]:
-        """What the characters [start, end) of this line cover: left and right edges, from left to right.
+        """The extents of the characters [start, end) of this line: left and right edges, from left to right.
 
         In text of both directions neighbouring characters may be apart.
         """
@@ -435,7 +435,7 @@ class PieceLayout:
         self.text = text
         while start <= len(text):
             end = text.find("\n", start)
-            while end >= 0 and self.around(end, back=False) != end:  # a formula has lines of its own
+            while end >= 0 and self.around(end, back=False) != end:  # a formula may contain line breaks
                 end = text.find("\n", self.around(end, back=False))
             end = end if end >= 0 else len(text)
             self._add(start, text[start:end])
@@ -465,7 +465,7 @@ class PieceLayout:
         return max(0, bisect_right(self.lines, char, key=lambda line: line.start) - 1)
 
     def rects(self, start: int, end: int) -> list[QRectF]:
-        """What the characters [start, end) cover, a rectangle of full line height a line."""
+        """The area of the characters [start, end), one rectangle of full line height per line."""
         found: list[QRectF] = []
         for line in self.lines[self.line_of(start) : self.line_of(max(start, end - 1)) + 1]:
             low, high = max(start, line.start), min(end, line.end)
@@ -518,7 +518,7 @@ class PieceLayout:
         if not touching:
             chunk.layout.draw(painter, where, _ranges(chunk, here), clip)
             return
-        # Of a run of touching stretches every second one.
+        # Every second one in a run of touching stretches.
         second: list[tuple[int, int, QColor]] = []
         for before, stretch in pairwise(here):
             if before[1] == stretch[0] and before not in second:
@@ -600,7 +600,7 @@ def _stretches_in(chunk: Chunk, colours: Sequence[tuple[int, int, QColor]]) -> l
 
 
 def _ranges(chunk: Chunk, stretches: Sequence[tuple[int, int, QColor]]) -> list[QTextLayout.FormatRange]:
-    """As Qt takes them."""
+    """The stretches as Qt's format ranges."""
     found: list[QTextLayout.FormatRange] = []
     for start, end, colour in stretches:
         place = chunk.range_of(start, end)

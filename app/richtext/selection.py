@@ -217,7 +217,7 @@ class Match(Struct, frozen=True, gc=False):
 
 
 def pattern_of(needle: str) -> re.Pattern[str] | None:
-    """What matches `needle`: any capitals, any white space for any other. None if there are no words."""
+    """Pattern of `needle`, ignoring case and the kind of white space. None if it has no words."""
     words = needle.split()
     return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE) if words else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 COPIED = "Copied"
 COPY_CODE = "Copy"
 COPY_CODE_NAME = "Copy code"
-UNSHOWN = "This text cannot be shown. “Copy” gives it as it was written."
+UNSHOWN = "This text cannot be shown. “Copy” copies its source."
 MENU_COPY = "Copy"
 MENU_COPY_CODE = "Copy Code"
 MENU_COPY_LINK = "Copy Link"

@@ -3,7 +3,7 @@
 Owns layout, painting of plain text, and selection with mouse and keyboard. It stretches over the
 reading column and `MARGIN_PX` more on each side, where tints and the focus ring may reach.
 A text that it cannot lay out or paint it gives up, and says so in its place.
-It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `pointer_moved`.
+It is independent of tokens; `AnswerBody` adds them through `paint_under_text` and `pointer_moved`.
 
 Screen readers read it as static text: Qt has no interface for text that a widget paints. Interfaces are
 created when a screen reader requests them and live as long as their widget.
@@ -114,7 +114,7 @@ def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | N
 MARGIN_PX = 8
 FOCUS_RETURNS = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
 _SELECTION_ALPHA = 70
-_DRAG_MS = 30  # between two steps of what scrolls under a selection
+_DRAG_MS = 30  # between two scroll steps during a selection
 _KEY = QKeySequence.StandardKey
 _MOVES: dict[QKeySequence.StandardKey, Move] = {
     _KEY.SelectPreviousChar: "left",
@@ -135,7 +135,7 @@ class WiderSelection(Protocol):
 
     @property
     def text(self) -> str:
-        """What copying gives."""
+        """The text to copy."""
         ...
 
     @property
@@ -152,7 +152,7 @@ class WiderSelection(Protocol):
         ...
 
     def drag(self, at: QPoint) -> None:
-        """The mouse selects and is at the point `at` of the screen."""
+        """Continue a selection by mouse at the point `at` of the screen."""
         ...
 
     def release(self) -> None:
@@ -165,7 +165,7 @@ class WiderSelection(Protocol):
 
 
 class TextCanvas(ReadAloud):
-    """`height_for(width)` and `set_pieces` are what its owner needs; width is the column's."""
+    """Its owner calls `height_for(width)`, with the column's width, and `set_pieces`."""
 
     height_changed = Signal()
     gave_up = Signal()
@@ -330,7 +330,7 @@ class TextCanvas(ReadAloud):
 
     @property
     def copied_text(self) -> str:
-        """What copying gives now, here and beyond; empty without a selection."""
+        """The text to copy, also from other canvases; empty without a selection."""
         return self.beyond.text if self.beyond else self.selected_text
 
     @property
@@ -602,7 +602,7 @@ class TextCanvas(ReadAloud):
         self._drag_to(event.position())
 
     def _drag_to(self, point: QPointF) -> None:
-        """Extend the selection to `point`. What it began in scrolls while the mouse is at its edge."""
+        """Extend the selection to `point`. Its first box scrolls while the mouse is at the box's edge."""
         self._dragged_to = point
         box = self._box_at(point.y())
         began = self._selection.anchor.piece if self._selection else -1
@@ -616,7 +616,7 @@ class TextCanvas(ReadAloud):
             self.beyond.drag(self.mapToGlobal(point.toPoint()))
 
     def _box_at(self, y: float) -> PieceBox | None:
-        """What scrolls sideways at that height."""
+        """The box that scrolls sideways at the height `y`, if any."""
         boxes = (self.boxes[number] for number in self._between(y, y))
         return next((box for box in boxes if box.most_scroll and box.top <= y < box.bottom), None)
 

@@ -263,7 +263,7 @@ def dots(color: QColor) -> QPen:
 
 
 def line_spans(layout: PieceLayout, line: VisualLine, start: int, end: int) -> list[tuple[float, float]]:
-    """What [start, end) covers on `line`, without spaces where the line wraps: left and right edges."""
+    """The extents of [start, end) on `line`, without spaces where the line wraps: left and right edges."""
     low, high = max(start, line.start), min(end, line.end)
     text = layout.text
     while high > low and high < end and text[high - 1].isspace():

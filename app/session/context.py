@@ -9,12 +9,12 @@ from msgspec import Struct
 from app.session.chats.conversation import Conversation
 from core.events import Image, Message
 
-# Stands for the message that is being written, because chat templates need one. It is one token.
+# Placeholder of the unsent message, because chat templates need one. It is one token.
 PROBE = Message("user", "x")
 
 
 class Held(Struct, frozen=True):
-    """What the next prompt begins with, without the message that is being written.
+    """The beginning of the next prompt, without the unsent message.
 
     `counted_tokens` were counted by the model when it answered: system prompt, template, messages and
     documents. The texts `uncounted` and `images` come after them. If no answer has counted, in a chat that is
@@ -28,7 +28,7 @@ class Held(Struct, frozen=True):
 
 
 def held(chat: Conversation, last_tokens: int) -> Held:
-    """What `chat` holds.
+    """The beginning of the next prompt of `chat`.
 
     `last_tokens` is the context used by the last turn if its answer is running or was cut off; 0 if unknown.
     """

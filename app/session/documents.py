@@ -26,7 +26,7 @@ class KeptDocument(Struct, frozen=True):
     """A document without its text. `digest` identifies the text, `counts` has its tokens by tokenizer family.
 
     `used` is the time of the last attachment, `removed` that of the removal. `pages`, `scans`: see
-    `Attachment`. Of scanned pages no more is kept: they are drawn from the file, while it is there.
+    `Attachment`. Scanned pages are not kept: they are drawn from the file, while it exists.
     """
 
     id: str

@@ -1,7 +1,7 @@
 """Images of chats: which messages have them, and the archive that keeps their files. Pure.
 
-A message names an image by the hash of its pixels. What is stored of it has no path: whoever loads a chat
-fills it in (`with_paths`), so that a data folder can be moved.
+A message names an image by the hash of its pixels. Paths are not stored: they are filled in when a
+chat is loaded (`with_paths`), so that a data folder can be moved.
 """
 
 from __future__ import annotations

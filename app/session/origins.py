@@ -4,8 +4,8 @@ Sources are the attached documents, messages of more than `PASTED_CHARACTERS` ch
 tools; earlier answers, thoughts, marks and typed edits are neither traced nor sources. A chat's sources are
 numbered over all its turns: those of a turn follow those of earlier ones, so numbers stay as the chat grows.
 
-`ChatOrigins` follows the open chat in slices: `follow` compares it with what was traced, `step` continues for
-some milliseconds. Nothing is stored; a chat that is opened is traced again.
+`ChatOrigins` follows the open chat in slices: `follow` compares it with the traced turns, `step` continues
+for some milliseconds. Nothing is stored; a chat that is opened is traced again.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def sources_of(turns: Sequence[Turn]) -> tuple[ChatSource, ...]:
 
 
 def question_of(turns: Sequence[Turn]) -> str:
-    """What the user wrote in `turns`."""
+    """The user's messages in `turns`."""
     return "\n\n".join(turn.user.content for turn in turns)
 
 
@@ -148,7 +148,7 @@ class _Traced:
         self._splitter = PartSplitter()
         self._first = 0  # source offset of the generation
         self._pending: list[tuple[str, bool]] = []  # text, and whether it is left out
-        self._at = 0  # end of what the splitter gave
+        self._at = 0  # end of the parts from the splitter
         self._ended = False
 
     def take(self, answer: Answer) -> bool:
@@ -345,7 +345,7 @@ def run_note(origins: AnswerOrigins, run: Run) -> str:
 
 
 def notes_of(origins: AnswerOrigins) -> list[tuple[int, str]]:
-    """The footnotes of an answer: the end of what each is about, and its text."""
+    """The footnotes of an answer: the end of the words that each refers to, and its text."""
     notes = [(run.end, run_note(origins, run)) for run in origins.runs]
     notes += [(fact.end, f"{strings.NOT_IN_DOCUMENTS}.") for fact in origins.unfounded]
     return sorted(notes, key=lambda note: note[0])

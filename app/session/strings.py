@@ -12,7 +12,7 @@ def tokens(count: int) -> str:
     return f"{count:,} token" if count == 1 else f"{count:,} tokens"
 
 
-NO_EYES = "it is a language model without a part for images"
+NO_EYES = "it is a text-only model"
 
 
 def cannot_see(model: str, images: int, why: str) -> str:
@@ -48,14 +48,14 @@ def model_name(model: str) -> str:
 
 
 BLOCKED_DEAD = "Sending is paused until the engine is back. Your draft is kept."
-BLOCKED_STARTING = "The engine is starting. What you send waits for it."
-BLOCKED_LOADING = "The model is loading. What you send waits for it."
+BLOCKED_STARTING = "The engine is starting. Messages are sent when it is ready."
+BLOCKED_LOADING = "The model is loading. Messages are sent when it is ready."
 BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
-BLOCKED_BY_RACE = "A race is being recorded. What you send here waits for its end."
+BLOCKED_BY_RACE = "A race is being recorded. Messages are sent when it ends."
 
 
 def blocked_by_other_chat(title: str) -> str:
-    return f"“{title}” is being answered. What you send here waits for its end."
+    return f"“{title}” is being answered. Messages in this chat are sent after that."
 
 
 def answer_loads(model: str) -> str:
@@ -63,7 +63,7 @@ def answer_loads(model: str) -> str:
 
 
 def answering_client(client: str) -> str:
-    """`client` is a program's own name for itself, or empty."""
+    """`client`: the name that a program states, or empty."""
     return f"Answering {client}" if client else "Answering a request"
 
 
@@ -78,7 +78,7 @@ def waiting_for(requests: int) -> str:
 
 def next_after(client: str) -> str:
     """Shown while no question is pending in the window."""
-    return f"{client or 'A request'} is being answered through the local server. A question comes after it."
+    return f"{client or 'A request'} is being answered by the local server. Your next question follows."
 
 
 NO_LOG = "The engine wrote nothing to its log."
@@ -90,12 +90,12 @@ STUCK_TITLE = "The engine does not respond."
 MODEL_FAILED_TITLE = "The model could not be loaded."
 LOAD_DEATHS = "The engine stopped twice while it loaded this model, so no model was loaded."
 OTHER_MODEL = "Choose another model, or try again."
-TEXT_IS_BACK = "Your text is back below."
-UNREADABLE_TITLE = "The engine sent something that cannot be read."
+TEXT_IS_BACK = "Your text is in the message field again."
+UNREADABLE_TITLE = "The engine sent an invalid message."
 
 
 def tables_refused(family: str) -> str:
-    return f"Not all that was learned for {family} can be used."
+    return f"Some of the learned data for {family} cannot be used."
 
 
 def model_stays(name: str) -> str:
@@ -176,7 +176,7 @@ FAILED_CALL = "The call failed: {why}"
 TOOL_CHANGED = "The tool or its description has changed since you allowed it."
 SAME_CALL = "The same call was made before in this answer."
 ARGUMENTS_HINT = "Correct the arguments, or don’t allow the call."
-NOT_TEXT = "The arguments have half a character, which cannot be sent."
+NOT_TEXT = "The arguments contain an invalid character (half an emoji), which cannot be sent."
 NOT_AN_OBJECT = "The arguments are not a JSON object: { … }."
 
 
@@ -188,7 +188,7 @@ CALL_STATES = {
     "unknown": "not known whether it ran",
 }
 CALLED = "Called {tool} of {server}, {how}"
-CALL_HINT = "It is shown as it is now."
+CALL_HINT = "The card shows its current state."
 
 
 def call_not(needed: str, state: str) -> str:
@@ -197,12 +197,12 @@ def call_not(needed: str, state: str) -> str:
 
 
 def stopped_after(most: int) -> str:
-    """Note of an answer that calls too often."""
-    return f"Stopped after {most} calls of tools."
+    """Note of an answer with too many calls."""
+    return f"Stopped after {most} tool calls."
 
 
 def not_yours(texts: Sequence[str]) -> str:
-    """Reason to ask about texts that the person did not write."""
+    """Reason for asking: texts that the person did not write."""
     return f"Not in your own messages: {', '.join(f'“{shortened(text)}”' for text in texts)}."
 
 
@@ -221,7 +221,7 @@ def not_json(reason: str, line: int) -> str:
 
 
 def arguments_deep(most: int) -> str:
-    return f"The arguments have more than {most} objects or lists in each other."
+    return f"The arguments are nested more than {most} levels deep."
 
 
 def named_twice(name: str) -> str:
@@ -229,4 +229,4 @@ def named_twice(name: str) -> str:
 
 
 def not_a_number(constant: str) -> str:
-    return f"{constant} is not a number of JSON"
+    return f"{constant} is not a valid JSON number"

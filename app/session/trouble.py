@@ -19,8 +19,8 @@ from core.events import Failed, TableStatus
 from core.settings.prefill import smaller_context
 from core.system.metal import fault_of
 
-# What the banner's buttons do: a new worker, loading once more, a new chat database (the second also without
-# what cannot be read), chats from a backup, showing the tables, a smaller context, getting a model, nothing.
+# Actions of the banner's buttons: a new worker, loading once more, a new chat database (the second also
+# without unreadable chats), chats from a backup, showing the tables, a smaller context, a download, none.
 Remedy = Literal[
     "", "restart", "load", "repair", "repair-incomplete", "restore", "tables", "smaller", "download"
 ]
@@ -130,7 +130,7 @@ class Troubles(Struct, frozen=True):
 
     @property
     def visible(self) -> tuple[Trouble, ...]:
-        """Those that concern the chat in view, or all chats."""
+        """Problems that concern the open chat, or all chats."""
         return tuple(each for each in self.held if each.chat in ("", self.chat))
 
     @property

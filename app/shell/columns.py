@@ -1,7 +1,7 @@
-"""Columns: sidebar, content and inspector, and which of them give way in a narrow window.
+"""Columns: sidebar, content and inspector, and which of them are hidden in a narrow window.
 
 `arrange()` is the rule, a pure function of the window's width and the requested panels. A panel that does not
-fit beside the content covers it on request, until the window's width changes.
+fit next to the content covers it on request, until the window's width changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Commands: the table of everything that can be done by menu or key, and what each command does.
+"""Commands: the table of all actions in menus and shortcuts, and their implementations.
 
 `MENUS` declares each command once: identifier, title, action, keys, when it is enabled. Menus, keyboard
 shortcuts and the help's page of shortcuts are made from it (`app/shell/menu_bar.py`).
@@ -574,7 +574,7 @@ _CHAT = (
             lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
             when=_in_view,
         ),
-        # Of the message that has the focus, or of the last one.
+        # Applies to the focused message, or the last one.
         Command(
             "delete_message",
             "Delete Question and Answer",

@@ -270,7 +270,7 @@ class WindowController(QObject):
         return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
 
     def _coming_question(self) -> Generate:
-        """What would be asked now, with the text before the cursor if that is long; more comes there."""
+        """The question as it would be sent now, with the text before the cursor if it is long."""
         composer, chat, edited = self._views.composer, self.chats.open, self.asking.readiness.edited
         draft, text = composer.message(), composer.edit.text_before_cursor.strip()
         text = text if len(text) >= _LONG_DRAFT else ""

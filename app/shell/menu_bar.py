@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 from app.shell.commands import MENUS, Command, Commands, MenuFacts, Role, all_commands
 
 WRITING = "Writing"
-# What the fields do by themselves and no menu shows.
+# Keys that text fields handle and no menu shows.
 WRITING_KEYS = (
     ("Send", "Return"),
     ("Insert a line break", "Shift+Return"),

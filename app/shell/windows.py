@@ -1,4 +1,4 @@
-"""The windows: the side windows by name, and what keeps all windows on a screen.
+"""The side windows by name, and keeping all windows on a screen.
 
 There is one side window of each kind, created when first opened and then kept. A closed one is hidden and
 keeps its state. They have no parent window, so that each can be in front; all close with the chat window.
@@ -110,7 +110,7 @@ class Screens(QObject):
             self._watch(screen)
 
     def look(self) -> None:
-        """Move every window that cannot be seen back to a screen."""
+        """Move every window that is off screen back to a screen."""
         places = free_places()
         for window in QApplication.topLevelWidgets():
             if window.isVisible() and _stands_by_itself(window):

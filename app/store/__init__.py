@@ -1,1 +1,1 @@
-"""What outlives the window: chats (SQLite with full-text search) and preferences. No Qt, no worker."""
+"""Persistent data: chats (SQLite with full-text search) and preferences. No Qt, no worker."""

@@ -28,7 +28,7 @@ Markdown is for people, and its words are imported again:
 Notes and calls are not imported. The marks divide the file, so a heading inside a message does not; a line of
 a message that looks like a mark gets a backslash. Token tints, figures and settings are only in JSON. Files
 of other programs are divided by their headings (You, User, Assistant …). Both kinds name images by hash; the
-images' files are in a folder beside the file (`app.store.image_copies`).
+images' files are in a folder next to the file (`app.store.image_copies`).
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _Part(Struct):
 
 
 class _ImageFact(Struct, frozen=True):
-    """What the mark of an image has."""
+    """The data in the mark of an image."""
 
     name: str
     hash: str

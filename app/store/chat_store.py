@@ -53,7 +53,7 @@ TABLES = ("projects", "documents", "chats")
 _MOST_HITS = 100
 _MOST_ROWS = 600
 _UNSENT = -1  # the place of images that were not sent
-# Of a pasted text more is not searched for: SQLite limits the terms of a condition and the size of a pattern.
+# Limits of a pasted search text: SQLite limits the terms of a condition and the size of a pattern.
 _MOST_WORDS, _LONGEST_WORD = 32, 200
 # Characters of a document that are scanned for a word, and characters of the passage before and in all.
 _LOOKED_THROUGH, _BEFORE, _SHOWN = 2_000_000, 60, 240
@@ -98,7 +98,7 @@ Job = Record | None
 def key_of(record: Record) -> Key:
     """Returns the key under which `record` waits to be written until a newer one replaces it.
 
-    A document's text has a key of its own, so that a change of the facts does not replace it.
+    A document's text has a separate key, so that a change of the facts does not replace it.
     """
     if isinstance(record, Conversation):
         return "chats", record.id
@@ -466,7 +466,7 @@ class ChatStore(Database):
         )
 
     def _write_answer(self, key: tuple[str, int], answer: Answer, before: Answer | None = None) -> None:
-        """Writes the answer of a turn; of an answer in progress only what was added since `before`."""
+        """Writes the answer of a turn; of an answer in progress only the tokens since `before`."""
         if before and _only_adds_tokens(answer, before):
             count = len(before.tokens)
             state = pack(columns_of(answer.tokens[count:]))

@@ -120,7 +120,7 @@ def repair(
 def finish_repair(path: Path) -> Path | None:
     """Replaces the database at `path` by `chats-repaired.db`, if it exists. Returns the old one's new path.
 
-    What is under that name and was not completed by `repair` is set aside. Raises `OSError`.
+    A file with that name that `repair` did not complete is set aside. Raises `OSError`.
     """
     fresh = _repaired(path)
     if not fresh.exists():
@@ -164,7 +164,7 @@ def _repaired(path: Path) -> Path:
 def erase(path: Path, keys: Collection[Key]) -> set[str]:
     """Rewrites the database at `path` without `keys`, as one file, if it has the bytes of an id.
 
-    Of a damaged database only what can be read whole is kept. Returns the images of its chats that it knows.
+    Of a damaged database only complete records are kept. Returns the known images of its chats.
     Raises `OSError` or `sqlite3.Error`.
     """
     images: set[str] = set()
@@ -288,8 +288,8 @@ class Backups:
     def without_images(self, hashes: set[str]) -> set[str]:
         """Returns those of `hashes` that no copy refers to. Raises `OSError` or `sqlite3.Error`.
 
-        A damaged copy refers to what is anywhere in its bytes: a reference is a row (chat, place, hash), so
-        short that it is never divided among pages. Others have hashes in pages that are free, too.
+        A damaged copy refers to each hash that occurs in its bytes: a reference is a row (chat, place, hash),
+        too short to be divided among pages. Intact copies may have hashes in free pages, which don't count.
         """
         for path in self._copies() if hashes else ():
             try:

@@ -57,7 +57,7 @@ _NOT_OPENED = ("SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_FUL
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
     """Opens a connection in autocommit mode; in memory if `path` is None. No other code opens connections.
 
-    The file, and SQLite's files beside it, are readable by their owner only. Raises `sqlite3.Error`.
+    The file, and SQLite's files next to it, are readable by their owner only. Raises `sqlite3.Error`.
     """
     if path is None:
         return sqlite3.connect(":memory:", isolation_level=None)
@@ -83,7 +83,7 @@ def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection
 
 
 def obstacle_at(path: Path) -> str:
-    """Says what there is at `path` that is not a file; empty if there is a file, or nothing."""
+    """Describes anything at `path` that is not a file; empty for a file, or if nothing exists."""
     with contextlib.suppress(OSError):
         if path.is_dir():
             return strings.not_a_file(path.name, strings.FOLDER)

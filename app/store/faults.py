@@ -46,7 +46,7 @@ UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
 
 # SQLite's errors that only the content of the file causes; of the input errors, that it is truncated.
 _OF_CONTENT = ("CORRUPT", "NOTADB", "FORMAT", "CONSTRAINT", "MISMATCH", "IOERR_SHORT_READ")
-# Those without a code of their own: the schema's version promises the tables, columns and indexes, and text
+# Errors without a separate code: the schema's version promises the tables, columns and indexes, and text
 # is written as UTF-8.
 _OF_CONTENT_TOO = (
     "unsupported file format",

@@ -1,6 +1,6 @@
-"""Copies of images in a folder beside an exported file: `Chat.md` has its images in `Chat-images`.
+"""Copies of images in a folder next to an exported file: `Chat.md` has its images in `Chat-images`.
 
-An import reads them from there. No existing file is replaced, since the folder may be the person's own. Any
+An import reads them from there. No existing file is replaced, since the folder may be one of the user's. Any
 thread.
 """
 
@@ -88,7 +88,7 @@ def keep_beside(
     archive: ImageArchive,
     started: Callable[[Stoppable], object],
 ) -> None:
-    """Keep the images with the hashes `wanted` that are in the folder beside an imported file.
+    """Keep the images with the hashes `wanted` that are in the folder next to an imported file.
 
     Blocks while child processes read the files there; `started` gets each reading. Raises `StoppedError`.
     """

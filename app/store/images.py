@@ -1,11 +1,11 @@
 """ImageFolder: the images of all chats, each once, named by the hash of its pixels.
 
-    images/HASH        the bytes as they came, with their metadata
+    images/HASH        the original bytes, with their metadata
     images/HASH.png    a thumbnail of at most 320 x 320 pixels
     images/.….tmp      a file that is being kept
 
-A file is copied first and then read from the copy, so that what was described is what was kept. Chats refer
-to images by hash, and so do the chats of the database's backups: each file is there once.
+A file is copied first and then read from the copy, so that the description matches the kept file. Chats refer
+to images by hash, and so do the chats of the database's backups: each file exists once.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _read(path: Path, most_bytes: int) -> bytes | None:
 
 
 def _copy(source: Path | bytes, name: str, target: Path) -> None:
-    """Writes the bytes to `target`. Raises `OSError`, and `RequestError` for what is too large or no file."""
+    """Writes the bytes to `target`. Raises `OSError`, and `RequestError` if it is too large or not a file."""
     with contextlib.ExitStack() as stack:
         if isinstance(source, bytes):
             size_bytes = len(source)

@@ -1,15 +1,15 @@
 """Library: the chats, projects and documents of one home.
 
-Reads on the caller's thread, writes on the writer's thread, and what is not written yet is read from the
-writer. So a full disk, a folder that is not writable and a file of another program have the same effect: what
-exists is read, changes wait, and saving resumes when it becomes possible.
+Reads on the caller's thread, writes on the writer's thread, and reads unwritten records from the writer. So a
+full disk, a folder that is not writable and a file of another program have the same effect: existing data is
+read, changes wait, and saving resumes when it becomes possible.
 
 A damaged database is not written to any more. Each record is then read from the newest copy that has it whole
 (the database as SQLite reads it, then from its whole pages, then its backups), and `repair()` makes a new
 database of them. Records that only a backup has are reported as missing, and `restore()` saves them.
 
-One process at a time saves: it holds a lock beside the file. Without a folder nothing is written: all changes
-wait until this run ends.
+One process at a time saves: it holds a lock next to the file. Without a folder nothing is written: all
+changes wait until this run ends.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Library:
         return self._unsaved.write([self._whole(job) for job in self.waiting().values() if job is not None])
 
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
-        """Replaces `tell`, which gets the present failure, if any."""
+        """Replaces `tell`, which receives the current failure, if any."""
         self._tell = tell
         if self.failure:
             tell(self.failure)

@@ -200,7 +200,7 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
 
 
 def forgiving(raw: Any, wanted: type[Any]) -> Any:
-    """`raw` as `wanted`, without the fields that it does not know or whose values it refuses.
+    """`raw` as `wanted`, without fields that it does not have or whose values it refuses.
 
     Raises `ValidationError` if a field is refused that has no default.
     """

@@ -1,8 +1,8 @@
-"""Preferences: the window's state and settings between runs, in one JSON file beside the chats.
+"""Preferences: the window's state and settings between runs, in one JSON file next to the chats.
 
-The file is replaced atomically, on a thread, because an fsync can take longer than a frame. What cannot be
-written is tried again until it is. An unreadable file is renamed and the defaults are used; values that this
-Draftlight does not know or allow are left out.
+The file is replaced atomically, on a thread, because an fsync can take longer than a frame. Failed
+writes are retried. An unreadable file is renamed and the defaults are used; values that this
+version does not support or allow are ignored.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _FILE = "preferences.json"
 _FLUSH_S = 5.0
 _RETRY_S = 3.0
 
-# Far beyond any desktop, and what Qt takes without an error.
+# Far beyond any desktop, and accepted by Qt without an error.
 _FAR_PX = 1_000_000
 _Place = Annotated[int, Meta(ge=-_FAR_PX, le=_FAR_PX)]
 _Size = Annotated[int, Meta(ge=1, le=_FAR_PX)]
 
 
 class WindowPlace(Struct, frozen=True):
-    """The window's frame, in px of the desktop, and which panels were shown beside the chat."""
+    """The window's frame, in px of the desktop, and which panels were shown next to the chat."""
 
     x: _Place
     y: _Place
@@ -61,7 +61,7 @@ class Preferences(Struct, frozen=True):
     `model_offered`: the offer to download a larger model was answered.
     `tool_allowances` are the permissions of tool calls that last longer than one call.
     `tool_servers` are without the values of their secrets, `tool_servers_on` the names of those that are on.
-    `erase_chats` and `erase_vectors` are what the worker has yet to erase: ids of chats, digests of texts.
+    `erase_chats` and `erase_vectors` are still to be erased by the worker: ids of chats, digests of texts.
     """
 
     version: int = 1

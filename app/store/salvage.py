@@ -1,9 +1,9 @@
-"""Salvage: the records of a damaged chat database, from every page of it that is whole.
+"""Salvage: reads the records of a damaged chat database from every intact page.
 
 A child process reads the rows of all leaf pages (`core.system.sqlite_pages`); a row is one of Draftlight's if
 its checksum matches. The records that they make go to a database in memory, which is then one of the copies
 that the library reads. Of a chat, the turns that are missing are taken from the newest backup that has them,
-and a chat that is in none is named in its place, so that a person sees what is missing.
+and a chat that is in none becomes an entry that names it, so that the user sees the loss.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Rows = dict[tuple[Any, ...], Row]
 
 
 class Salvaged(Struct, frozen=True):
-    """A database in memory of what could be read. `partial` are the ids of chats with missing turns."""
+    """A database in memory with the readable records. `partial`: ids of chats with missing turns."""
 
     store: ChatStore
     partial: frozenset[str] = frozenset()
@@ -136,7 +136,7 @@ def salvage(found: Found, backups: Sequence[ChatStore]) -> Salvaged:
 
 
 def _turns(found: Found) -> dict[str, dict[int, Turn]]:
-    """What can be read of each chat's turns, by their places; a missing half is named in its place."""
+    """The readable turns of each chat by their places; a missing half is replaced by a note."""
     parts: dict[tuple[str, int], dict[int, bytes]] = {}
     for (chat, turn, place), (_, values) in found.parts.items():
         parts.setdefault((chat, turn), {})[place] = values[3]
@@ -182,7 +182,7 @@ def _is_whole(turn: Turn, chat_id: str, place: int) -> bool:
 def _chat(
     found: Found, chat_id: str, turns: Mapping[int, Turn], backups: Sequence[ChatStore]
 ) -> tuple[Conversation, bool]:
-    """The chat, and whether nothing of it is missing. Raises as `UNREADABLE` if it has no row at all."""
+    """The chat, and whether it is complete. Raises as `UNREADABLE` if it has no row at all."""
     chat = None
     count = max(turns, default=-1) + 1
     if row := found.chats.get((chat_id,)):

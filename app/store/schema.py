@@ -1,10 +1,10 @@
 """Schema: the tables of the chat database.
 
-    chats      one row a chat: what is listed and searched in columns, all but the turns in `state`
+    chats      one row a chat: columns for lists and searches, everything except the turns in `state`
     turns      one row a question, in places 0, 1, …, with its hidden versions and their tokens
     parts      the shown answer of a turn: all of it at place 0; then, while it is being generated, the tokens
                that were added since, at the place of the first one
-    blobs      what calls in a turn's answers returned, by their SHA-256
+    blobs      results of calls in a turn's answers, by their SHA-256
     images     the images of a turn, of all its versions, by hash; those of unsent messages at place -1
     words      the search index of the turns (rowid = turns.id)
     projects   one row a project

@@ -9,22 +9,22 @@ _MOST_NAMES = 3
 
 NEWER = "These chats were written by a newer Draftlight."
 FOREIGN = "The file chats.db holds the data of another program."
-FOREIGN_HINT = "Draftlight leaves it as it is. Move it elsewhere and open Draftlight again to keep chats."
+FOREIGN_HINT = "Draftlight does not change it. Move it elsewhere and open Draftlight again to keep chats."
 DISK_FULL = "The disk is full. Free some space; saving then resumes automatically."
 DISK_IS_SLOW = "The disk is slow."
 STORE_BUSY = "Another program is using the chat database."
-NOT_WRITABLE = "The chat database may not be written to. Check the permissions of its folder."
+NOT_WRITABLE = "The chat database is not writable. Check the permissions of its folder."
 
 
 def newer_hint(found: int, known: int) -> str:
     return (
-        f"Their format is version {found}, this Draftlight knows up to {known}. Update Draftlight to see"
+        f"Their format is version {found}; this Draftlight supports up to {known}. Update Draftlight to see"
         " them. Until then new chats are not saved."
     )
 
 
 def not_saved(reason: str) -> str:
-    return f"The chat database says: {reason}."
+    return f"The chat database reports: {reason}."
 
 
 def folder_missing(folder: str, reason: str) -> str:
@@ -54,7 +54,7 @@ def set_aside(name: str) -> str:
 
 DAMAGED = "The chat database is damaged."
 DAMAGED_HINT = (
-    "Changes are kept in memory until it is repaired. Repairing makes a new database of what can be read and"
+    "Changes are kept in memory until it is repaired. Repairing saves readable chats in a new database and"
     " keeps the damaged file."
 )
 ANSWER_LOST = "This answer could not be read from the damaged chat database."
@@ -65,7 +65,7 @@ def question_lost(number: int) -> str:
 
 
 def turns_lost(first: int, last: int) -> str:
-    """Of the questions `first` to `last` of a chat, counted from 1, and their answers."""
+    """Placeholder of the lost questions `first` to `last` of a chat, counted from 1, and their answers."""
     if first == last:
         what = f"Question {first:,} and its answer"
     else:
@@ -109,7 +109,7 @@ MISSING = "Some of your chats are missing."
 NOT_REPAIRED = "The chat database was not repaired."
 ELSEWHERE = "Your chats are open in another Draftlight."
 ELSEWHERE_HINT = (
-    "This window shows them and saves nothing. Close the other one and open this one again to continue."
+    "This window shows them but saves nothing. Close the other one and open this one again to continue."
 )
 DAMAGED_ELSEWHERE = "It was damaged when this window read it. Close this window and look in the other one."
 UNUSABLE = "The chat database cannot be opened."
@@ -118,7 +118,7 @@ UNSAVED_DAMAGED = "The unsaved changes of the last run could not be read."
 
 
 def unsaved_taken(names: Sequence[str]) -> str:
-    """Of chats, projects and documents; a chat that is only a draft has no name."""
+    """About chats, projects and documents; a chat that is only a draft has no name."""
     shown = [f"“{shorten(name, 40, placeholder='…')}”" for name in names if name][:_MOST_NAMES]
     more = len(names) - len(shown)
     if more:
@@ -144,7 +144,7 @@ def repaired(chats: int, partial: int, lost: int, name: str) -> str:
     text = "1 chat was" if chats == 1 else f"{chats:,} chats were"
     without = f" {lost:,} could not be read." if lost else ""
     kept = f" The damaged file was kept as {name}." if name else ""
-    some = f" {partial:,} of them only in part: each names what is missing." if partial else ""
+    some = f" {partial:,} of them only in part: each names the missing parts." if partial else ""
     return f"{text} saved in a new database.{some}{without}{kept}"
 
 

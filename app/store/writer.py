@@ -2,8 +2,8 @@
 
 Each key has one waiting job; a newer one replaces it. The thread takes all that wait and makes one attempt,
 whose result is settled in this order: the jobs that failed wait again, a change of the failure is reported,
-and then those who asked for the result get it. So whoever learns that saving failed, or works again, finds
-the reason reported. A failed attempt is repeated after a while with a new connection. `waiting()` returns
+and then callers that wait for the result get it. So a caller that learns that saving failed, or works again,
+finds the reason reported. A failed attempt is repeated later with a new connection. `waiting()` returns
 unwritten states, so that readers see everything that was saved. A chat with a value that SQLite refuses waits
 until it changes and does not block others.
 
@@ -62,7 +62,7 @@ class Writer:
     If opening fails, the next attempt tries again. `tell` gets an error when saving begins to fail or fails
     for another reason, and None when it works again. `erase_copies` deletes rows from all copies of the
     database and returns the images that they had; `erase_images` deletes those of its images that no other
-    chat has. `back_up` makes a backup if one is due; it raises damage, and what its argument raises, which it
+    chat has. `back_up` makes a backup if one is due; it raises damage, and errors of its argument, which it
     calls every few milliseconds. `written` is called after each batch, under the same terms. All are called
     on the thread. `jobs` wait from the beginning.
     """
@@ -111,7 +111,7 @@ class Writer:
         """Lets `jobs` wait, which are written together, in place of earlier ones under their keys."""
         with self._wake:
             erased = {key for key, job in jobs.items() if job is None or key in self._replaced}
-            for old in map(self.waiting().get, erased):  # the database may never know its images
+            for old in map(self.waiting().get, erased):  # its images may never reach the database
                 if isinstance(old, Conversation):
                     self._images = self._images | hashes_of(old)
             self._jobs.update(jobs)
@@ -120,7 +120,7 @@ class Writer:
             self._wake.notify_all()
 
     def erase_earlier(self, keys: Collection[Key]) -> None:
-        """Lets the next jobs of `keys` leave nothing of what they replace, in the copies either."""
+        """Lets the next jobs of `keys` erase the replaced data completely, also in the copies."""
         with self._wake:
             self._replaced.update(keys)
 
@@ -289,7 +289,7 @@ class Writer:
     ) -> Refused:
         """Writes `batch` in one transaction; returns the jobs with a value that cannot be stored.
 
-        `forget`: the search indexes keep no word of what was deleted.
+        `forget`: removes deleted text from the search indexes.
         """
         refused: Refused = {}
         with store.transaction(durable=durable):
@@ -335,7 +335,7 @@ class Writer:
         with self._wake:
             newer = self._jobs
             for key, job in batch.items():
-                self._known.pop(key, None)  # of what failed, parts may be written
+                self._known.pop(key, None)  # parts of a failed write may be stored
                 if key in refused and key not in newer:
                     self._refused[key] = refused[key]
                 if key in written and key not in refused and isinstance(job, Conversation):

@@ -188,7 +188,7 @@ def load(model: str) -> None:
 def info_of(model: str) -> ModelInfo:
     if "eyes" in model:
         return replace(INFO, reference=model, name="Fake Eyes", sees=True)
-    return replace(INFO, reference=model, why_unseeing="it is a language model without a part for images")
+    return replace(INFO, reference=model, why_unseeing="it is a text-only model")
 
 
 def image_count(command: CountTokens) -> Event:

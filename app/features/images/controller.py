@@ -76,7 +76,7 @@ class ImagesController(QObject):
     # ---- inside
 
     def _offers(self) -> tuple[list[NoticeAction], str]:
-        """Models that see: installed ones that fit, else suggested ones; and the progress of a download."""
+        """Vision models: installed ones that fit, else suggested ones; and the progress of a download."""
         state = self._models.state
         installed = [each for each in state.models if each.sees and not each.problem and self._fits(each)]
         if installed:
@@ -103,7 +103,7 @@ class ImagesController(QObject):
         return lambda: self._models.fetch(entry.reference)
 
     def _say_left_out(self, info: ModelInfo | None) -> None:
-        """Say once, for each chat and model, what becomes of the images that were sent before."""
+        """Notify once, for each chat and model, that earlier images are left out."""
         chat, notice = self._app.chats.open, self._app.views.notice_bar
         sent = [turn.user.images for turn in chat.turns]
         sent += [call.images for turn in chat.turns for call in turn.answer.calls if not call.is_left_out]

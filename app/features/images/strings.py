@@ -17,4 +17,4 @@ def downloading(model: str, percent: int) -> str:
 
 def left_out(model: str, count: int) -> str:
     images = "The image of this chat is" if count == 1 else f"The {count:,} images of this chat are"
-    return f"{images} left out of new answers, because {model} cannot see."
+    return f"{images} left out of new answers, because {model} cannot see images."

@@ -38,7 +38,7 @@ WIDTH_PX = 388
 _PADDING_PX = 20
 _STEP_TOKENS = 1024
 _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
-_GET_PX = 100  # of a line beside a button
+_GET_PX = 100  # width of a button next to a line
 
 
 class ModelDetail(PanelBeside):
@@ -332,7 +332,7 @@ def _discard(widgets: Iterable[QWidget]) -> None:
         widget.deleteLater()
 
 
-# Of a line below a check box's text, from the box's left.
+# Indentation of a line below a check box's text, from the box's left.
 _BELOW_PX = 25
 
 

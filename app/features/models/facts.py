@@ -39,7 +39,7 @@ class FitFacts(Struct, frozen=True):
 
 
 class ModelRow(Struct, frozen=True):
-    """A model, a download, or what the text of the search stands for; without an id the title of a group.
+    """A model, a download, or the model that the search text names; without an id, the title of a group.
 
     `sees` are words for a model that sees images. `bar` is the memory fit or the share of the download that
     arrived. `commands` have buttons in the row, and
@@ -62,7 +62,7 @@ class ModelRow(Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What is wrong with it, else its draft models or the pace of the download."""
+        """Its problem if it has one, else its draft models or the speed of the download."""
         return self.problem or self.drafts
 
     @property

@@ -13,7 +13,7 @@ ADD = "Add from Disk…"
 ADD_TITLE = "Choose a model folder"
 LISTING = "Listing models…"
 NO_MODELS = "No model is installed, and no suggested one fits."
-NO_WORKER = "The engine is not running, so nothing can be asked. Restart it in the chat window."
+NO_WORKER = "The engine is not running, so models cannot be listed. Restart it in the chat window."
 
 MODEL = "Model"
 TOKENIZER = "Tokenizer"
@@ -21,11 +21,11 @@ FIT = "Memory fit"
 ON_MACHINE = f"On {MACHINE}"
 DOWNLOADS = "Downloads"
 SEARCH_GROUP = "Search"
-ASKING = "Asking the hub…"
+ASKING = "Searching the hub…"
 SEES = "Sees images"
 GATED = "its owner asks you to accept terms first"
-ON_DISK = "A folder on this machine. Its name is sent nowhere."
-NOT_ASKED = "Only the name is sent when you search"
+ON_DISK = "A folder on this machine. Its name is not sent to the hub."
+NOT_ASKED = "Searching sends only this text to the hub"
 
 FIT_WORDS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
 FIT_ICONS = {"fits": "check", "tight": "info", "too-large": "x"}
@@ -49,15 +49,15 @@ COMMANDS = {
     "cancel": "Cancel",
 }
 PAUSED = "Paused"
-STARTING = "Asking the hub"
+STARTING = "Contacting the hub"
 
 MEMORY = "Memory"
 WEIGHTS = "Weights"
 DRAFT_MODEL = "Draft model"
 WORKING = "Working space"
-EYES = "Images, from the first one on"
+EYES = "Images, once a chat has one"
 CONTEXT = "Context"
-CONTEXT_TIP = "Memory is worked out for a context of this many tokens."
+CONTEXT_TIP = "Memory is estimated for a context of this many tokens."
 DRAFTS_TITLE = "Draft models it can use"
 DRAFTS_NONE = "No other model is installed."
 DRAFTS_NOTE = "Used by the drafter “Draft model”, and for choosing passages of long prompts."
@@ -132,7 +132,7 @@ def fetching_text(progress: str) -> str:
 
 def not_fetched(name: str, reason: str) -> str:
     said = f"{name} was not downloaded: {reason}" if reason else f"{name} was not downloaded."
-    return f"{said} It is in Models, where you can resume."
+    return f"{said} You can resume it in Models."
 
 
 def size(size_bytes: int) -> str:
@@ -207,7 +207,7 @@ def on_disk(
     if sees:
         said = f"{said} {SEES}."
     if not has_template:
-        said = f"{said} No chat template: the model reads texts without roles."
+        said = f"{said} No chat template: the model continues plain text."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
 
 
@@ -216,7 +216,7 @@ def exactness(found: str) -> str:
 
 
 def readings(found: str) -> str:
-    return f"Answers about long texts, best from: {found}; in nats a token of right answers." if found else ""
+    return f"Best reading of long texts: {found}; in nats per token of right answers." if found else ""
 
 
 HEADS_TITLE = "Heads that draft for it"
@@ -224,7 +224,7 @@ HEADS_TITLE = "Heads that draft for it"
 
 def head(label: str, size_bytes: int, gain: float) -> str:
     said = f"{label[0].upper()}{label[1:]}" + (f", {size(size_bytes)}" if size_bytes else "")
-    return f"{said}. Adds {gain:.2f} tokens to each step here." if gain else said
+    return f"{said}. Adds {gain:.2f} tokens per step on {MACHINE}." if gain else said
 
 
 def ask_erase(name: str, size_bytes: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.gauges.figures import seconds
 
 TITLE = "Race"
-SUBTITLE = "Recorded one after the other on the same seed"
+SUBTITLE = "Recorded one after the other with the same seed"
 START = "Start"
 RUN_AGAIN = "Run Again"
 STOP = "Stop"
@@ -30,8 +30,8 @@ FINISHED = "Finished"
 
 READY_TITLE = "Which one is done first?"
 READY_TEXT = (
-    "The model answers the question twice, first plainly, then with drafting. Both start from nothing"
-    " and with empty tables, and nothing of it is kept."
+    "The model answers the question twice, first without drafts, then with them. Both start without caches"
+    " and with empty tables, and neither is kept."
 )
 RECORDING_PLAIN = "Recording the plain answer"
 RECORDING_DRAFTED = "Recording the drafted answer"
@@ -49,11 +49,11 @@ def subtitle_of(drafter: str, exactness: str) -> str:
 def headline(ratio: float) -> str:
     if not ratio:
         return NO_SPEED
-    return f"{ratio:.1f}× faster writing" if ratio >= 1.05 else f"{ratio:.2f}× the plain speed"
+    return f"{ratio:.1f}× as fast" if ratio >= 1.05 else f"{ratio:.2f}× the plain speed"
 
 
 def sooner(sooner_s: float, read_sooner_s: float) -> str:
-    """The first and the last token may differ in order: then both are reported."""
+    """If the first token was later but the last one sooner, or the reverse, both are reported."""
     if abs(sooner_s) < 0.005:
         return "Done at the same time."
     done = f"Done {_than(sooner_s)}"
@@ -75,8 +75,8 @@ def identical(tokens: int) -> str:
 def different(number: int) -> str:
     """`number` counts from 0; people count from 1."""
     return (
-        f"The answers differ from token {number + 1:,} on. “Guarded” or “Exact” under Exactness"
-        " decides close calls as the plain answer does."
+        f"The answers differ from token {number + 1:,} on. With “Exact” under Exactness, close decisions"
+        " are the same as in the plain answer."
     )
 
 

@@ -231,7 +231,7 @@ def _read_again(entry: AnswerEntry, events: Sequence[Event]) -> None:
 
 
 def _waits_for(record: ServedRequest) -> str:
-    """What a request waits for in words; empty while its answer is written."""
+    """What a request is waiting for, in words; empty while its answer is written."""
     if record.state == "writing":
         return ""
     queued = record.state == "waiting" and record.position

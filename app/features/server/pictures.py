@@ -1,7 +1,7 @@
 """ServedPictures: thumbnails of a served request's images, which a process reads while their files exist.
 
 The server erases the files when the request has ended; the thumbnails stay in memory until another request is
-opened. Window's thread, but for the readings.
+opened. Window's thread, except for the readings.
 """
 
 from __future__ import annotations

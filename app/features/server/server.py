@@ -1,9 +1,9 @@
 """The window's local server over the window's worker, and its requests.
 
 `WorkerSharing`: the window's questions and the server's requests wait in the queue of one worker. The gate's
-state is that of the link. A dead worker is restarted for a server request, since nobody may be at the window,
-unless it dies repeatedly. A person who loads another model ends what was asked of the loaded one; a request
-that loads one (`server.load_models`) does not.
+state is that of the link. A dead worker is restarted for a server request, since the person may be away,
+unless it dies repeatedly. If the person loads another model, requests to the loaded one end; if a request
+loads one (`server.load_models`), they do not.
 
 `ServerController`: one task starts and stops the server at the configured address, so that quick changes
 never run two. A server that cannot be started is reported with a remedy, and retried when its settings

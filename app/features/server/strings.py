@@ -42,7 +42,7 @@ NEXT = "Next"
 CANCELLED_NOTE = "Cancelled: the client disconnected or cancelled the request."
 NOTHING_ON = "No request yet"
 NOTHING_OFF = "The server is off"
-EMBEDDED = "This request is for vectors of its texts. They are not kept."
+EMBEDDED = "This request is for embeddings of its texts. They are not kept."
 NOT_KEPT = "The answer is no longer in memory: newer requests replaced it."
 
 # Headings in the texts of a request.
@@ -92,7 +92,7 @@ def read_of(cached: int, prompt: int) -> str:
 
 
 def in_line(waiting_now: int) -> str:
-    return "1 request waits." if waiting_now == 1 else f"{waiting_now:,} requests wait."
+    return "1 request is waiting." if waiting_now == 1 else f"{waiting_now:,} requests are waiting."
 
 
 def seconds(value: str) -> str:
@@ -110,7 +110,7 @@ def no_address(given: str) -> str:
     return f"“{given}” is not a valid address to listen on."
 
 
-NO_ADDRESS_HINT = "Give 127.0.0.1, localhost, or an address of this machine in figures."
+NO_ADDRESS_HINT = "Use 127.0.0.1, localhost, or a numeric address of this machine."
 
 
 def bad_name(given: str) -> str:
@@ -127,9 +127,9 @@ def bad_origin(given: str) -> str:
 BAD_ORIGIN_HINT = "An origin is like http://localhost:3000, without a path."
 
 
-OFF = "Nothing listens."
+OFF = "The server is off."
 STARTING = "Starting…"
-NEW_KEY_MADE = "There is a new key. Clients that send the old one are refused."
+NEW_KEY_MADE = "A new key was made. Clients that send the old one are refused."
 
 
 def serving(address: str) -> str:

@@ -36,8 +36,8 @@ SAVED_CHATS = "Chat caches"
 CLEAR_SAVED = "Clear Chat Caches"
 TOOLS = "Tools"
 TOOLS_NOTE = (
-    "Servers whose tools the model may ask for, what is allowed without asking, and taking it back, have a"
-    " window of their own. Which tools a chat has is chosen below its message field."
+    "Tool servers and permissions are managed in a separate window. The tools of a chat are chosen below its"
+    " message field."
 )
 MANAGE_TOOLS = "Manage Tools…"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
@@ -46,7 +46,7 @@ RESET_DEFAULTS = "Reset Defaults for New Chats"
 def defaults_note(own: int) -> str:
     start = (
         "How answers are drafted, read and sampled is set in the panel next to each chat."
-        " “Make Default” there is what new chats start with."
+        " “Make Default” there sets the defaults of new chats."
     )
     if not own:
         return f"{start} They start with Draftlight’s own settings now."
@@ -55,11 +55,11 @@ def defaults_note(own: int) -> str:
 
 def saved_note(saved: SavedChatsListed | None, is_on: bool) -> str:
     start = (
-        f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
-        " opened again. It is erased with the chat. Clearing it keeps the chats and costs only time."
+        f"The KV cache of a chat is saved on {MACHINE}, so that the chat answers at once when it is opened"
+        " again. It is erased with the chat. Clearing caches keeps the chats and costs only time."
     )
     if not is_on:
-        start = "“Keep chat caches” is off: nothing more is saved. What is saved remains until you clear it."
+        start = "“Keep chat caches” is off: no more caches are saved. Saved ones remain until you clear them."
     if saved is None:
         return start
     count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"

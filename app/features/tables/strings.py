@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.events import TableAction
 
 TITLE = "Tables"
-SUBTITLE = "What the n-gram drafters have learned, by tokenizer family"
+SUBTITLE = "Learned data of the n-gram drafters, by tokenizer family"
 SAVE = "Save Now"
 LOAD = "Load Saved…"
 IMPORT = "Import…"
@@ -38,8 +38,8 @@ NONE_YET_HINT = "They grow while you chat."
 READ_ONLY_TABLE = "Chats do not change this table."
 
 PRIVACY = (
-    "A table files single tokens under a hash of the tokens before them. It holds no text and no names"
-    " of chats, but someone with the file and the beginning of a text of yours can reconstruct what follows."
+    "A table stores single tokens under a hash of the tokens before them. It holds no text and no names"
+    " of chats, but someone with the file and the beginning of one of your texts can reconstruct the rest."
     " It stays on this computer; Reset erases it."
 )
 SHOW_FOLDER = "Show Folder"
@@ -63,9 +63,9 @@ WORKING: dict[TableAction, str] = {
     "export": "Exporting…",
     "import": "Importing…",
 }
-AFTER_ANSWER = "It comes after the running answer."
+AFTER_ANSWER = "It waits for the running answer."
 WORKER_GONE = "The engine is not running, so nothing can be changed now."
-ONE_AT_A_TIME = "Something else is being done."
+ONE_AT_A_TIME = "Another action is running."
 NOTHING_CHOSEN = "Choose a table first."
 NO_MODEL = "No model is loaded."
 OTHER_FAMILY = "Only tables of the loaded model are in memory."
@@ -75,7 +75,7 @@ SAVE_HELP = "Save all entries since the last save. Tables are also saved automat
 LOAD_HELP = "Read the saved tables of the loaded model again, or go back to the previous save."
 IMPORT_HELP = "Import a table from a file. The one it replaces becomes the previous save."
 EXPORT_HELP = "Write a copy of the selected table to a file."
-RESET_HELP = "Erase all that was learned for the selected tokenizer family."
+RESET_HELP = "Erase all learned data for the selected tokenizer family."
 
 
 def entries_of(used: int, slots: str, share: float) -> str:

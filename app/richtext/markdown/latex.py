@@ -64,7 +64,7 @@ SIGNS: dict[str, str] = (
     _GREEK | _SIGNS | _BIG | _SPACES | {each: each for each in "{}%$#_&"} | {"!": "", "|": "‖"}
 )
 
-# Commands that only change the face of what they take; True: of words, whose spaces count.
+# Commands that only change the font of their argument; True: text, whose spaces are kept.
 PLAIN: dict[str, bool] = {
     "text": True, "textbf": True, "textit": True, "textrm": True, "texttt": True, "mbox": True,
     "mathrm": False, "mathbf": False, "mathit": False, "mathsf": False, "mathtt": False, "boldsymbol": False,
@@ -75,7 +75,7 @@ ACCENTS = {
     "hat": "\u0302", "widehat": "\u0302", "bar": "\u0304", "overline": "\u0305", "underline": "\u0332",
     "tilde": "\u0303", "widetilde": "\u0303", "vec": "\u20d7", "dot": "\u0307", "ddot": "\u0308",
 }  # fmt: skip
-# Of the type size or the place of limits; next to them nothing simple looks another way.
+# Commands for the type size or the place of limits, which do not change simple formulas.
 DROPPED = frozenset(("displaystyle", "textstyle", "scriptstyle", "nonumber", "notag", "rm", "bf", "it", "sf"))
 DOUBLE_STRUCK = {
     "R": "ℝ", "N": "ℕ", "Z": "ℤ", "Q": "ℚ", "C": "ℂ", "P": "ℙ", "H": "ℍ", "E": "𝔼", "F": "𝔽", "1": "𝟙",
@@ -145,7 +145,7 @@ class _Reader:
         if self.depth > _DEEPEST:
             raise _NotSimple
         shown: list[Glyph] = []
-        word = False  # whether the last part is the name of a function, which stands apart from letters
+        word = False  # whether the last part is a function's name, which is spaced from letters
         base = 0  # characters of the last part, which a script belongs to
         scripts = ""  # those it has
         while self.at < len(self.source):
@@ -170,7 +170,7 @@ class _Reader:
             if (word or is_word) and shown and solid and shown[-1][0].isalnum() and part[0][0].isalnum():
                 shown.append((" ", part[0][1]))
             shown += part
-            if is_group and not part:  # scripts of what follows: {}^{14}C
+            if is_group and not part:  # scripts of the following symbol: {}^{14}C
                 base, scripts = 0, ""
                 shown += [(" ", self.at - 1)] if shown and shown[-1][0] != " " else []
             if solid:
@@ -195,7 +195,7 @@ class _Reader:
         return [({"-": "−", "'": "′"}.get(character, character), place)], False
 
     def _argument(self) -> list[Glyph]:
-        """What a command or a script applies to: one group, character or command."""
+        """The argument of a command or script: one group, character or command."""
         while self.source[self.at : self.at + 1].isspace():
             self.at += 1
         if self.at >= len(self.source):

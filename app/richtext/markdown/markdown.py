@@ -50,7 +50,7 @@ _DEEPEST = 18
 _LONGEST = 50_000  # characters of a block that is read as Markdown
 _MOST_CELLS = 4_000  # of a table
 _MOST_COLUMNS = 100
-# What a block begins with that nothing before it in the same container can change any more.
+# First tokens of a block that earlier blocks of the same container can no longer change.
 _BEGINNINGS = ("list_item_open", "paragraph_open", "heading_open", "table_open", "fence", "code_block", "hr")
 _DELIMITERS = re.compile(r"[-:|> \t]+")
 _MARK = re.compile(r"[ \t]*(?:>|([-*+]|\d{1,9}[.)])(?=[ \t]|$))")
@@ -135,7 +135,7 @@ def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
             items.pop()
     skipped = len(walk.pieces) if skipped is None else skipped
     pieces = tuple(walk.pieces[skipped:])
-    # So deep a place cannot be gone on from: a line more or less around it makes it another.
+    # Parsing cannot resume at such a depth: one line more or less around it changes the nesting.
     if reached == first or deepest >= _DEEPEST:
         return OpenBlock(pieces, 0, start, before)
     return OpenBlock(pieces, certain - skipped, walk.place_of(reached), context)
@@ -370,7 +370,7 @@ class _Walk:
         return indent if len(indent) > 1 and not is_formula else ""
 
     def _as_written(self, lines: Sequence[int]) -> None:
-        """Those lines, whatever they mean."""
+        """Add those lines as plain text, without interpreting them."""
         first, last = self._line_start(lines[0]), self._line_start(lines[1])
         content = self.text[first:last].rstrip("\n")
         self._add(

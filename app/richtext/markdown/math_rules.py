@@ -33,7 +33,7 @@ def add_math(parser: MarkdownIt) -> None:
 
 
 def closing_mark(line: str) -> str:
-    """What ends the formula that the line `line` starts with and does not end; empty if there is none."""
+    """The closing mark of a formula that begins `line` and does not end in it; empty if there is none."""
     stripped = line.lstrip()
     match = _OPEN.match(stripped)
     if not match or match.group() == "\\(":
@@ -151,7 +151,7 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
 
 
 def add_paragraph(state: StateBlock, start_line: int, end_line: int) -> None:
-    """Those lines as a paragraph, and on behind them."""
+    """Add those lines as a paragraph, and continue after them."""
     state.line = end_line
     opening = state.push("paragraph_open", "p", 1)
     opening.map = [start_line, end_line]

@@ -1,6 +1,6 @@
 """Piece: one stretch of an answer as it is laid out: a paragraph, a list item, a code block. No Qt.
 
-`text` is what can be seen and selected, `segments` say where in the answer's source it came from
+`text` is the visible, selectable text, `segments` say where in the answer's source it came from
 (absolute offsets), `styles` how parts of it look. A list marker is not part of the text.
 
 `TextSegment`s map visible characters to the source: syntax is left out and padding may be put in. Ranges are
@@ -73,7 +73,7 @@ def place_of(segments: Sequence[TextSegment], source: int) -> int:
 
 
 def shown_range(segments: Sequence[TextSegment], start: int, end: int) -> tuple[int, int] | None:
-    """The visible range that shows the source range [start, end); None if nothing of it shows."""
+    """The visible range of the source range [start, end); None if no part of it is visible."""
     low: int | None = None
     high = 0
     for segment in segments:
@@ -95,7 +95,7 @@ def report(what: str, error: Exception) -> None:
 
 
 PieceKind = Literal["text", "heading", "code", "table", "rule", "thought", "images"]
-# formula: LaTeX in a line; display: LaTeX in a paragraph of its own, or meant to be.
+# formula: inline LaTeX; display: LaTeX in a separate paragraph, or meant to be.
 Style = Literal["bold", "italic", "code", "link", "strike", "formula", "display"]
 
 

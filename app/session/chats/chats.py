@@ -27,7 +27,7 @@ from core.events import Attachment
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 COPIED_NOTE = "The chat was copied before this answer was finished."
 
-# What an import did with a chat.
+# Result of importing a chat.
 Addition = Literal["added", "updated", "restored", "known"]
 SYSTEM_PROMPT = "chat.system_prompt"
 # A chat of 60,000 tokens takes about 15 MB. Enough for the open chat, the running one and a few recent ones.
@@ -218,7 +218,7 @@ class Chats:
         self.projects.refresh()
 
     def add(self, chat: Conversation) -> tuple[Conversation, Addition]:
-        """Imports a chat. Returns the stored chat with its versions, and what had to be done.
+        """Imports a chat. Returns the stored chat with its versions, and the result.
 
         A chat with the same id is updated if it has nothing that `chat` lacks, and restored if it was
         deleted. If both have something else, `chat` is added as another one. It is in its project if that
@@ -314,7 +314,7 @@ class Chats:
         return sorted(living, key=lambda each: each.when.timestamp(), reverse=True)
 
     def _deleted(self, chat: Summary | Conversation) -> datetime | None:
-        """The time of a chat's deletion, by itself or with its project."""
+        """The time when a chat or its project was deleted."""
         return chat.deleted or (self.projects.chats_deleted(chat.project) if chat.project else None)
 
     def _unused(self, project: Project | None) -> list[Conversation]:

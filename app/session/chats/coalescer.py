@@ -1,8 +1,8 @@
-"""The tokens of an answer on their way to the window, in batches for painting. Pure.
+"""Batches the tokens of an answer for painting. Pure.
 
 `Coalescer` releases tokens in whole steps, at most thirty times a second. A step ends with its bonus or
 normal token. Accepted tokens wait for it, so that no run appears in halves. `drain()` returns all waiting
-tokens. The caller passes the time in seconds; there is no timer here: `due_in_s()` says when to call
+tokens. The caller passes the time in seconds and has the timer: `due_in_s()` says when to call
 `take()`.
 """
 

@@ -43,7 +43,7 @@ AnswerStatus = Literal[
     "waiting", "writing", "calling", "finished", "stopped", "cut_off", "failed", "imported", "edited"
 ]
 
-# Of a result that a search looks through.
+# Searchable characters of a result.
 _SEARCHED_CHARACTERS = 20_000
 
 # Fits the sidebar's 240 px at 13 px type.
@@ -111,7 +111,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def searched(self) -> str:
-        """What a search looks through: the words, and the calls with the beginnings of their results."""
+        """The searchable text: the words, and the calls with the beginnings of their results."""
         calls = ((call.tool, call.arguments, call.result[:_SEARCHED_CHARACTERS]) for call in self.calls)
         return "\n".join([self.words, *(text for call in calls for text in call)])
 
@@ -189,7 +189,7 @@ class Answer(Struct, frozen=True):
         return tuple(each for each in self.calls if self.tokens[: each.after] == tokens[: each.after])
 
     def with_calls_ended(self, waiting: str | None, running: str) -> Answer:
-        """Returns the answer without open calls, which the model is told; None: those that wait stay."""
+        """Ends open calls; results are for the model. `waiting` None: calls that wait for permission stay."""
         calls = []
         for call in self.calls:
             if call.state == "waiting" and waiting is not None:

@@ -38,7 +38,7 @@ class Part(Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """What the model wrote."""
+        """The model's text of this part."""
         return "" if self.kind == "result" else self.opening + self.text + self.closing
 
 

@@ -1,4 +1,4 @@
-"""Projects: folders of chats, with what new chats in them start with. Pure.
+"""Projects: folders of chats, with defaults for new chats in them. Pure.
 
 A chat has the id of its project; an id without a living project means none, so deleting a project and
 restoring it changes one record, whatever the number of its chats.

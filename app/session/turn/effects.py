@@ -120,7 +120,7 @@ class WorkerMistake(Struct, frozen=True):
     message: str
 
 
-# What happens to the running answer, in order; the last three end it.
+# Events of the running answer, in order; the last three end it.
 AnswerEvent = (
     AnswerBegun | PrefillProgress | ReadingMap | Token | Gauges | Finished | AnswerFailed | AnswerCutOff
 )

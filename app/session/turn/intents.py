@@ -1,4 +1,4 @@
-"""Intents: frozen records of what the user, or the window for them, wants from the worker.
+"""Intents: frozen records of requests to the worker by the user, or by the window for them.
 
 A question is the command itself, `Generate`, with a new id.
 """

@@ -14,7 +14,7 @@ every phase: a running answer is stopped first, and a worker that is loading is 
 
 The worker has the queue: while it answers requests of the local server, a question is `reading` with others
 `ahead`. It may load another model for such a request in any phase; the question names the model that was
-loaded when it was asked, which is loaded again for it.
+loaded when it was sent, which is loaded again for it.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
 `BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
@@ -157,7 +157,7 @@ def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
-    # What was asked for before this was known goes on: an answer, for which it is loaded again, or a load.
+    # A request sent before continues: an answer, for which the model is loaded again, or a load.
     phase = Phase.LOADING if link.phase is Phase.LOADING else _unless_busy(link, Phase.NO_MODEL)
     return Transition(replace(link, phase=phase, info=None, released=False), (ModelGone(),))
 

@@ -101,7 +101,7 @@ def test_what_drafting_brought_is_said_where_it_brought_something(
 )
 def test_an_answer_without_drafts_that_would_not_pay_says_so(normal: int, gate: str, said: bool) -> None:
     stats = replace(STATS, normal=normal, steps=210, plain_tokens_per_s=58.0)
-    assert ("drafting rested" in shown(finished_parts(finished(stats, gate=gate)))) is said
+    assert ("drafting paused" in shown(finished_parts(finished(stats, gate=gate)))) is said
 
 
 def test_what_was_cached_and_what_was_skipped_are_two_things() -> None:

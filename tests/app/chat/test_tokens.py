@@ -45,7 +45,7 @@ WITHOUT = "Written by the model alone: nothing was guessed, or no guess was righ
                 "Step 2 of 3, guess 2 of 8",
                 "Its tokens: check · list · , · and · officer",
                 "4 of 8 guesses accepted, 4 rejected",
-                "0.48 s after the question, with 4 others",
+                "0.48 s after the question, with 4 other tokens",
             ),
         ),
         (
@@ -57,7 +57,7 @@ WITHOUT = "Written by the model alone: nothing was guessed, or no guess was righ
                 "Step 2 of 2",
                 "Its tokens: b · c",
                 "1 of 8 guesses accepted, 7 rejected",
-                "0.48 s after the question, with 1 other",
+                "0.48 s after the question, with 1 other token",
             ),
         ),
         ("a{ b^ c}", 0, "ngram-simple", (WITHOUT, "Step 1 of 2", "0.44 s after the question")),
@@ -222,7 +222,7 @@ def test_what_no_model_wrote_has_no_tooltip(
     answer = transcript.findChildren(AnswerView)[-1]
     if written:
         facts = answer.facts(0)
-        assert facts.lines[-1] == "0.44 s after the question, with 2 others"
+        assert facts.lines[-1] == "0.44 s after the question, with 2 other tokens"
     strip = answer.footer.strip
     qtbot.mouseMove(strip, QPoint(1, 1))
     qtbot.mouseMove(strip, strip.cell(len(written)).center().toPoint())

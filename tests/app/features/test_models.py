@@ -486,7 +486,7 @@ async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
 
     await asyncio.sleep(0.05)
     assert lines() == {
-        "MTP head, 0.4 GB. Adds 0.62 tokens to each step here.": [],
+        f"MTP head, 0.4 GB. Adds 0.62 tokens per step on {strings.MACHINE}.": [],
         unused.problem: [],
         "DFlash drafter": ["Download z/DFlash"],
     }
@@ -500,8 +500,8 @@ async def test_heads_and_what_was_measured_are_said(window: MainWindow) -> None:
     assert not heads.isVisible()
     assert models.detail.exactness.text() == (
         "With “Exact”: no drafting on this machine."
-        " Answers about long texts, best from: passages (−2.99), all of it (−3.31); in nats a token of right"
-        " answers."
+        " Best reading of long texts: passages (−2.99), all of it (−3.31); in nats per token of"
+        " right answers."
     )
     models.list.select(SMALL.reference)
     assert not models.detail.exactness.isVisible()

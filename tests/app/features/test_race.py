@@ -70,4 +70,4 @@ def test_sooner_and_slower_are_both_explained(sooner_s: float, read_sooner_s: fl
 )
 def test_slower_is_not_called_faster(ratio: float, said: str) -> None:
     assert strings.headline(ratio) == said
-    assert strings.headline(2.5) == "2.5× faster writing"
+    assert strings.headline(2.5) == "2.5× as fast"

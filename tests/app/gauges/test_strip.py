@@ -291,8 +291,8 @@ def test_a_shared_table_is_named_with_what_it_gave(strip: InstrumentStrip) -> No
     strip.set_family("Qwen3")
     strip.show_gauges(_gauges(table=TableUse(412_306, 4_194_304, 410_000, 200, 68)))
     assert _said(strip.index) == (
-        "412,306 of 4.19 M n-grams used. The table of Qwen3: 410,000 of them from before,"
-        " and 68 of 200 look-ups found a guess"
+        "412,306 of 4.19 M n-grams used. The table of Qwen3: 410,000 of them from before;"
+        " 68 of 200 look-ups found a guess"
     )
     cold = TableUse(50, 4096, 0, 0, 0)
     strip.show_stats(Stats(table=cold, occupancy=Occupancy(50, 4096)))

@@ -97,7 +97,7 @@ def test_silence_passes() -> None:
 def test_request_errors_name_no_restart_and_say_where_the_text_is() -> None:
     trouble = of_failure(failed(), text_is_back=True)
     assert trouble.title == "Too long."
-    assert trouble.text == "Shorten it. Your text is back below."
+    assert trouble.text == "Shorten it. Your text is in the message field again."
     assert trouble.remedy == ""
 
 
@@ -114,7 +114,7 @@ def test_a_failed_load_can_be_repeated() -> None:
 def test_tables_that_cannot_be_used_outlast_the_loading_in_which_they_were_found() -> None:
     notes = ("x is damaged; it was set aside as y.", "A fresh table takes its place.")
     trouble = of_tables(TableStatus("cold", "f" * 64, "Qwen3-4B", notes=notes, refused=True))
-    assert trouble.title == "Not all that was learned for Qwen3 can be used."
+    assert trouble.title == "Some of the learned data for Qwen3 cannot be used."
     assert trouble.text == " ".join(notes)
     assert (trouble.remedy, trouble.until) == ("tables", Until.ASKED)
 

@@ -147,7 +147,7 @@ async def test_a_model_without_eyes_says_so_and_offers_one_that_sees(
     await read(window, 1)
     (chip,) = chips(window)
     assert chip.note == strings.NOT_SEEN
-    why = "Fake 1M cannot see the image: it is a language model without a part for images."
+    why = "Fake 1M cannot see the image: it is a text-only model."
     assert composer.notice.text == why
     assert why in chip.toolTip()
     commands = sent(window, Generate)
@@ -166,7 +166,7 @@ async def test_a_model_without_eyes_says_so_and_offers_one_that_sees(
     await ready(window)
     # A model without eyes goes without the images that were sent, and says so before and after.
     window.controller.models.load("starter")
-    left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see."
+    left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see images."
     await until(lambda: notice.text == left_out)
     assert notice.icon.name == "warn"
     await asked(window, "write 2 more")

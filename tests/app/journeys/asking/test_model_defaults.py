@@ -80,7 +80,7 @@ async def test_what_the_model_asks_for_is_used_and_said_until_a_person_chooses(
     section, foot = inspector.open_section("basics"), inspector.own_settings("basics")
     await click(foot.reset_button)
     assert sampling(window) == (2.0, 1.0, 20)
-    assert note(window, TEMPERATURE) == "Model default; its 5 is not allowed."
+    assert note(window, TEMPERATURE) == "Nearest allowed value to the model’s default of 5."
     assert note(window, TOP_K) == "Model default."
     assert not section.is_own
     assert foot.isHidden()

@@ -55,7 +55,7 @@ async def test_requests_are_seen_as_they_come_and_go_and_refused_ones_too(window
     assert (writing.title, writing.subtitle, writing.level) == (
         "editor", "Fake 1M · chat/completions", "live",
     )  # fmt: skip
-    assert page.titles.says == f"{strings.SERVING} 1 request waits."
+    assert page.titles.says == f"{strings.SERVING} 1 request is waiting."
     # The first that came was opened by itself, and grows.
     assert page.list.selected == writing.id
     answer = page.transcript.answer(writing.id)
@@ -226,7 +226,7 @@ async def test_another_address_needs_a_key_and_requests_without_it_are_in_the_li
     values.set("server.address", "0.0.0.0")
     values.set("server.on", True)
     await until(lambda: server.state.status == "failed")
-    assert "a key must be set" in page.panel.state.text()
+    assert "an API key is required" in page.panel.state.text()
     values.set("server.ask_key", True)
     await until(lambda: server.state.status == "on")
     file = tmp_path / "server.key"
