@@ -119,8 +119,9 @@ models-table: libraries ## Test every model type and family with tiny models and
 walks: libraries ## Rewrite the lists of modules in docs/architecture.md
 	@$(BIN)/python -m tests.core.test_walks
 
-settings-doc: setup ## Write docs/settings.md from the declarations
+settings-doc: setup ## Write docs/settings.md and docs/json-schema.json from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
+	@$(BIN)/python -m core.cli.json_lines docs
 
 readers: libraries ## Compare the document readers with LibreOffice, pdftotext and w3m on real files (10 minutes; OUT=dir, FOLDERS=more files)
 	@$(BIN)/python -m tests.readers --docs --out $(OUT)/readers $(FOLDERS)
