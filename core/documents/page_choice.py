@@ -34,7 +34,7 @@ _STEM = 6
 _COMMON, _COMMON_SHARE = 6, 0.25
 # Ideographs, and scripts of South-East Asia, whose words have no spaces.
 _WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_TERM = re.compile(rf"(?P<wide>[{_WIDE}]+)|(?:(?![{_WIDE}])\w)+")
+_TERM = rf"(?P<wide>[{_WIDE}]+)|(?:(?![{_WIDE}])\w)+"  # compiled with the first scan
 # Only the beginning and end of a longer question count.
 _ASKED_CHARACTERS = 500
 
@@ -155,7 +155,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _terms(text: str) -> Iterator[str]:
-    for found in _TERM.finditer(text.casefold()):
+    for found in re.finditer(_TERM, text.casefold()):
         word = found[0]
         if found["wide"]:
             yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
