@@ -402,7 +402,5 @@ def spans_after(spans: Sequence[tuple[int, int]], before: str, after: str) -> li
     found: list[tuple[int, int, int]] = []
     for number, (start, end) in enumerate(spans):
         parts = ((start, min(end, first)), (max(start, gone) + by, end + by))
-        if before == after:
-            parts = ((start, end), (0, 0))
         found += [(number, low, high) for low, high in parts if low < high]
     return found

@@ -62,6 +62,7 @@ def test_markdown_has_each_call_and_is_imported_without() -> None:
     assert "![map 1](folder/map.png)" in to_markdown(chat_with_call(), lambda image: "folder/map.png")
     assert from_markdown(made).turns[0].answer.text == "I look.\n\n# It drizzles."
     assert "tool_call" not in made
+    assert "````\nDrizzle\n```\n" in made  # its fence does not end the block
 
 
 def test_json_has_everything() -> None:

@@ -33,6 +33,7 @@ def test_parts_are_whole_words_as_they_are_written() -> None:
 def test_a_short_part_counts_only_as_the_whole_text() -> None:
     assert parts("7", "rule 7 holds") == [("7", 0)]
     assert parts("number 7 of them", "rule 7 holds") == []
+    assert parts("say a b now", "x a b y") == []
     assert parts("…", "… and so on") == []
     assert parts("", "words") == parts("words") == []
 

@@ -181,7 +181,7 @@ def test_a_call_whose_answer_is_lost_is_not_sent_again(serving: Serving, remote:
     assert isinstance(error, ToolsError) or error.is_error
     assert getattr(error, "ran", None) is None
     assert serving.client.pid == process  # its memory was not exhausted
-    assert remote.sent_bytes < 64 << 20
+    assert remote.sent_bytes < (28 << 20 if trick == "endless" else 64 << 20)  # with what sockets hold
     remote.tricks.clear()
     serving.run(until(lambda: serving.client.states["remote"].phase == "ready"))
     assert remote.calls == 1

@@ -140,7 +140,8 @@ def test_one_of_several_forms_is_enough() -> None:
         "{",
         "[]",
         '{"$ref": "#"}',
-        '{"properties": 3, "required": {}, "enum": 1, "type": 7, "anyOf": {"a": 1}}',
+        '{"properties": 3, "required": 5, "enum": 1, "type": 7, "anyOf": {"a": 1}}',
+        '{"properties": {"a": {"allOf": 7, "anyOf": true, "required": 1}}}',
         '{"properties": {"a": {"$ref": "#/nowhere"}}, "allOf": [{"$ref": "#"}]}',
     ],
 )
