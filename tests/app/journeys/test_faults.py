@@ -135,7 +135,7 @@ async def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
     # WorkerEvent while the model was loading, and said when it is ready.
     trouble = banner.trouble
     assert not banner.isHidden()
-    assert "can be used" in trouble.title
+    assert "cannot be used" in trouble.title
     assert f"{file.name} is damaged" in trouble.text
     assert "set aside as" in trouble.text
     assert "A new table takes its place." in trouble.text

@@ -165,7 +165,7 @@ async def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(stag
     assert archived in rows
     broken = rows["other   ·   cannot be loaded"]
     assert not broken.isEnabled()
-    assert "names no model_type" in broken.toolTip()
+    assert "has no model_type" in broken.toolTip()
     assert menu.toolTipsVisible()
     menu.close()
 

@@ -92,7 +92,7 @@ async def test_a_chat_that_is_not_saved_is_not_named_and_settings_clear_what_is(
     saved.on_listed(SavedChatsListed(2, 412 << 20, "Not saved: the disk is almost full"))
     assert says("2 chats, 412 MB. Not saved: the disk is almost full.")
     window.app_settings.set("allowed.save", False)
-    assert says("nothing more is saved")
+    assert says("no more caches are saved")
     assert says("2 chats, 412 MB")
     window.app_settings.set("allowed.save", True)
     await click(settings.clear_button)

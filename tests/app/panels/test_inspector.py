@@ -276,7 +276,7 @@ def test_the_model_is_described(inspector: Inspector) -> None:
     for fact in ("SmolLM2 135M Instruct", "SmolLM2", "float32, from Q4_1"):
         assert fact in shown
     assert "No model is loaded." not in shown
-    assert "undone exactly" in shown
+    assert "removed from its cache exactly" in shown
 
 
 def test_a_model_that_cannot_speculate_says_why(inspector: Inspector) -> None:

@@ -26,7 +26,7 @@ def test_a_family_sees_with_the_weights_of_its_part_for_images(kind: str) -> Non
 @pytest.mark.parametrize("kind", [*FAMILIES, "llama"])
 def test_what_has_no_part_for_images_is_told_before_its_type(kind: str) -> None:
     for nothing in (None, 7, "deep"):
-        assert "language model" in why_unseeing(config_of(kind, vision_config=nothing), VISION_PARTS)
+        assert "text-only model" in why_unseeing(config_of(kind, vision_config=nothing), VISION_PARTS)
 
 
 @pytest.mark.parametrize(

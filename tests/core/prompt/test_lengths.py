@@ -91,7 +91,7 @@ def test_shorter_prompts_are_left_to_the_tokenizer() -> None:
     [
         ((), (), ""),
         ((0, 99), (), ""),
-        ((5, 100), (), "the token 100; Toy knows 100"),
+        ((5, 100), (), "the token 100; Toy has 100"),
         ((5, -1), (), "the token -1"),
         ((5, TYPED), ("a", "b"), ""),
         ((5, TYPED - 1), ("a", "b"), "the token -2"),
