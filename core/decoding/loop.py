@@ -267,6 +267,9 @@ class DecodeLoop:
         if isinstance(self._running, _Unmasked):
             rows = self._with_mask(self._running.inputs, EMPTY, self._running.logits)
             begun = _Pass(self._sampler.choose(self._running.logits, rows))
+            # On its own: what is started with the pass after it is there with that pass only.
+            self._has_work(self._ids_s)
+            self._start(begun.choices)
         elif self._running is not None:
             begun = _Pass(self._running)
         elif len(draft) and len(pending) <= _FOLD_LIMIT_TOKENS:
