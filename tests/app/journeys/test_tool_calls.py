@@ -249,7 +249,7 @@ async def test_a_model_that_cannot_see_goes_on_without_the_images_of_results_and
     allow(window, look)
     await until(lambda: answer_of(window).calls[0].state == "done")
     window.controller.models.load("starter")
-    left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see."
+    left_out = "The image of this chat is left out of new answers, because Fake 1M cannot see images."
     await until(lambda: hand.notice == left_out, what="it does not say what becomes of the image")
     await ready(window)
     allow(window, other)

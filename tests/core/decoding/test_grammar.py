@@ -29,6 +29,7 @@ from core.settings.request import Sampling
 from tests.core.drafters import answer_of
 from tests.core.engine.support import loaded_of
 from tests.core.toy import toy_model, toy_tokenizer
+from tests.thinned import thinned
 
 VOCABULARY = 260
 EOS = frozenset({0, 2})
@@ -284,7 +285,7 @@ class Guessing(Drafter):
         return Draft.chain([self._chance.choice((*ids("aq<"), 7)) for _ in range(3)][:budget])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", thinned(range(6), keep=(0,)))
 def test_what_runs_ahead_with_a_grammar_writes_the_same(
     loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -110,7 +110,7 @@ async def test_an_image_is_counted_as_the_prompt_with_it_is(toy_folder: Path, tm
             assert (await talk.until(TokenCount)).tokens == without + count.tokens
     async with worker(toy_folder) as talk:
         await talk.client.send(CountTokens("unseeing", image=small))
-        assert "cannot see images: it is a language model" in (await talk.until(Failed)).message
+        assert "cannot see images: it is a text-only model" in (await talk.until(Failed)).message
 
 
 def test_a_line_with_an_image_of_no_size_is_refused() -> None:
