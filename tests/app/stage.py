@@ -351,11 +351,14 @@ async def press(
     if key in (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right):
         modifiers |= Qt.KeyboardModifier.KeypadModifier
 
+    # A widget inside has no window of its own; without one Qt takes the active one, and aborts if none is.
+    top = window.window()
+
     def click() -> None:
-        QTest.keyPress(window.windowHandle(), key, modifiers)
+        QTest.keyPress(top.windowHandle(), key, modifiers)
         # The key may have closed the window: keyClick would send its release to a deleted one.
-        if isValid(window) and window.isVisible():
-            QTest.keyRelease(window.windowHandle(), key, modifiers)
+        if isValid(top) and top.isVisible():
+            QTest.keyRelease(top.windowHandle(), key, modifiers)
 
     await outside_of_tasks(click)
 
