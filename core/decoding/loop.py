@@ -219,8 +219,8 @@ class DecodeLoop:
                     mx.clear_cache()
                 self._add_logprobs(step)
                 # Behind a pass that runs ahead the device has work.
-                may = self._begins_early and not self._forced and self._running is None
-                if may and left > 0 and step.tokens[-1] not in eos:
+                can_begin = self._begins_early and not self._forced and self._running is None
+                if can_begin and left > 0 and step.tokens[-1] not in eos:
                     self._begin(left)
                 yield step
         finally:
@@ -255,6 +255,7 @@ class DecodeLoop:
         started = time.perf_counter()
         step = self._step = Step()
         self._started_s = None
+        self._free_steps = 0 if self._forced else self._free_steps + 1
         gate, asked_before = self._answer.gate, self._asks
         self._rests = gate is not None and not gate.should_draft()
         # After a rest one forward pass has been started already, and no draft can follow it.
@@ -267,8 +268,8 @@ class DecodeLoop:
         if isinstance(self._running, _Unmasked):
             rows = self._with_mask(self._running.inputs, EMPTY, self._running.logits)
             begun = _Pass(self._sampler.choose(self._running.logits, rows))
-            # On its own: what is started with the pass after it is there with that pass only.
-            self._has_work(self._ids_s)
+            # Not together with the pass that follows: arrays that are started together are ready together.
+            self._has_work(self._ids_s)  # that of the pass
             self._start(begun.choices)
         elif self._running is not None:
             begun = _Pass(self._running)
@@ -445,7 +446,6 @@ class DecodeLoop:
             read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
             self._hand_out(read, self._hidden, len(sequence.tokens) - len(read))
         ahead: Choices | _Unmasked | None = None
-        self._free_steps = 0 if self._forced else self._free_steps + 1
         if left > 1 and not sequence.is_mirrored and self._expects_no_draft():
             ahead = self._run_ahead(running)
         (token,) = self._pulled(running, *ranked)

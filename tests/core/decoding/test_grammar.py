@@ -285,7 +285,7 @@ class Guessing(Drafter):
         return Draft.chain([self._chance.choice((*ids("aq<"), 7)) for _ in range(3)][:budget])
 
 
-@pytest.mark.parametrize("seed", thinned(range(6), keep=(0,)))
+@pytest.mark.parametrize("seed", thinned(range(6), keep=(3,)))
 def test_what_runs_ahead_with_a_grammar_writes_the_same(
     loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -315,6 +315,9 @@ def test_what_runs_ahead_with_a_grammar_writes_the_same(
         tokens = [token for step in steps for token in step.tokens]
         if isinstance(drafter, Guessing):
             assert drafter.heard == tokens
+        for at, step in enumerate(steps):  # neither within a call nor shortly after it
+            if forces and step.pipeline == "enters":
+                assert not any(each.forced for each in steps[max(0, at - free_steps) : at + 1])
         return tokens, sum(step.pipeline == "ahead" for step in steps)
 
     plain, none_ahead = written(10**9, forces=True)
