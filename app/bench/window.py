@@ -23,6 +23,7 @@ import msgspec
 from app.launch.display import display_problem, go_offscreen_without_display
 from core.settings.window import BENCH_PARTS
 from core.system.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
+from core.system.prepared import prepared
 
 if TYPE_CHECKING:
     from app.bench.measures import Scenes
@@ -51,12 +52,12 @@ def run_bench(
         starts_s = _since_start("start") if "start" in parts else ()
         ready_s = _since_start("ready", model) if "ready" in parts else ()
         if "scenes" in parts:
-            scenes = msgspec.json.decode(_child("scenes"), type=Scenes)
+            scenes = msgspec.json.decode(_child("scenes"), type=prepared(Scenes))
         if "cost" in parts:
             # Two runs a pair, one before all, and the model's loading.
             timeout_s = TIMEOUT_S * (2 + pairs)
             line = _child("cost", None, model, str(pairs), str(tokens), timeout_s=timeout_s)
-            cost = msgspec.json.decode(line, type=Cost)
+            cost = msgspec.json.decode(line, type=prepared(Cost))
     except subprocess.SubprocessError as error:
         said = getattr(error, "stderr", None) or ""
         print(f"draftlight: a part of the bench failed: {error}\n{said}", file=sys.stderr)

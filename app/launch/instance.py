@@ -30,6 +30,7 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from core.errors import RequestError
 from core.system.paths import shown
+from core.system.prepared import prepared
 from core.system.private import FOLDER_MODE, make_folder, tighten
 
 NOT_HEARD = "Draftlight is already running, but it does not answer."
@@ -195,7 +196,7 @@ class _Talk(QObject):
             self.end()
         elif self._socket.canReadLine():
             try:
-                asks = msgspec.json.decode(bytes(self._socket.readLine().data()), type=Asks)
+                asks = msgspec.json.decode(bytes(self._socket.readLine().data()), type=prepared(Asks))
             except msgspec.DecodeError:
                 self.end()  # not from Draftlight
                 return

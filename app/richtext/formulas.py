@@ -40,6 +40,7 @@ from shiboken6 import isValid
 
 from app.theme.fonts import ui_font
 from core.system.children import CHILD_FOLDER, child_command, child_environment
+from core.system.prepared import prepared
 from core.typesetting import EM, LONGEST, Formula, Typeset
 
 _MOST_KEPT_BYTES = 16 * 1024 * 1024
@@ -50,7 +51,7 @@ _LARGEST_PX = 4_096  # of a pixmap; a larger one is painted as a shape
 _RETRIES = 3  # of an export: a formula may end the process
 _numbers = count()
 
-_decoder = msgspec.json.Decoder(Typeset)
+_decoder = msgspec.json.Decoder(prepared(Typeset))
 
 
 class Shape:

@@ -52,6 +52,7 @@ from app.store.faults import TransferError
 from app.store.packing import PackedTurn, forgiving, pack, packed, packed_chat, unpacked
 from core.events import TYPED, Attachment, Image, Message, Token
 from core.events.wire import well_formed, well_formed_record
+from core.system.prepared import prepared
 
 _MARK = re.compile(r"<!-- draftlight: (question|attachment|image|answer|call|notes) ?(.*?) ?-->\s*$")
 _ESCAPED = re.compile(r"\\+<!-- draftlight: ")
@@ -316,8 +317,8 @@ def _usable(when: datetime) -> bool:
 def _image(fact: str) -> tuple[Image, ...]:
     """The image of a mark; none if a person changed the mark."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        found = msgspec.json.decode(fact.encode(), type=_ImageFact)
-        return (msgspec.convert(msgspec.structs.asdict(found) | {"path": ""}, Image),)
+        found = msgspec.json.decode(fact.encode(), type=prepared(_ImageFact))
+        return (msgspec.convert(msgspec.structs.asdict(found) | {"path": ""}, prepared(Image)),)
     return ()
 
 

@@ -47,6 +47,7 @@ from app.store.packing import (
 )
 from core.events import Token
 from core.events.wire import well_formed, well_formed_record
+from core.system.prepared import prepared
 
 TABLES = ("projects", "documents", "chats")
 # More than a person reads through.
@@ -244,7 +245,7 @@ class ChatStore(Database):
 
     def mark(self) -> Mark:
         found = self.connection.execute("SELECT value FROM facts WHERE name = 'mark'").fetchone()
-        return msgspec.json.decode(found[0], type=Mark) if found else Mark()
+        return msgspec.json.decode(found[0], type=prepared(Mark)) if found else Mark()
 
     def check(self, proceed: Callable[[], None] = lambda: None) -> None:
         """Reads everything. Raises `sqlite3.Error` or `ChecksumError` at the first damage.

@@ -23,6 +23,7 @@ from msgspec.structs import fields, replace
 from app.session.chats.conversation import Answer, Conversation, Turn, Version
 from app.session.images import draft_with_paths, turn_with_paths
 from core.events import DraftSource, Message, Origin, Token
+from core.system.prepared import prepared
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 _CODES = {origin: code for code, origin in enumerate(_ORIGINS)}
@@ -87,7 +88,7 @@ pack = msgspec.msgpack.Encoder().encode
 def unpack(blob: bytes, kind: type[_T]) -> _T:
     """Raises `ValueError` if the blob is damaged."""
     try:
-        return msgspec.msgpack.decode(blob, type=kind)
+        return msgspec.msgpack.decode(blob, type=prepared(kind))
     except msgspec.ValidationError:
         found: _T = forgiving(msgspec.msgpack.decode(blob), kind)
         return found
@@ -204,7 +205,7 @@ def forgiving(raw: Any, wanted: type[Any]) -> Any:
 
     Raises `ValidationError` if a field is refused that has no default.
     """
-    return msgspec.convert(_pruned(raw, wanted), wanted, str_keys=True)  # as JSON has them
+    return msgspec.convert(_pruned(raw, wanted), prepared(wanted), str_keys=True)  # as JSON has them
 
 
 def _pruned(raw: Any, wanted: Any) -> Any:
@@ -220,7 +221,7 @@ def _pruned(raw: Any, wanted: Any) -> Any:
             continue
         try:
             value = _pruned(raw[item.encode_name], item.type)
-            msgspec.convert(value, item.type, str_keys=True)
+            msgspec.convert(value, prepared(item.type), str_keys=True)
         except msgspec.ValidationError:
             if item.required:
                 raise

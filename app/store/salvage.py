@@ -37,6 +37,7 @@ from app.store.packing import (
 )
 from core.events import Message
 from core.system.children import child_command
+from core.system.prepared import prepared
 from core.system.reader_process import ReaderFaultError, ReaderProcess
 from core.system.sqlite_pages import Row
 
@@ -83,7 +84,7 @@ class Found(Struct):
                 self.texts.setdefault(row_id, set()).add(text)
             case ["mark", str(mark)]:
                 with suppress(ValueError):
-                    found = msgspec.json.decode(mark, type=Mark)
+                    found = msgspec.json.decode(mark, type=prepared(Mark))
                     self.mark = max(self.mark, found, key=lambda one: one.changes)
 
     def has_any(self) -> bool:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 
 from app.theme.zoom import zoom
+from core.system.prepared import prepared
 
 FONTS = Path(__file__).resolve().parents[2] / "resources" / "fonts"
 _MAC_MONO = ("SF Mono", "Menlo")
@@ -40,7 +41,7 @@ class ShippedFont(Struct, frozen=True):
 def shipped_fonts(folder: Path = FONTS) -> list[ShippedFont]:
     """The declared families; empty if the declaration is missing."""
     try:
-        return msgspec.json.decode((folder / "fonts.json").read_bytes(), type=list[ShippedFont])
+        return msgspec.json.decode((folder / "fonts.json").read_bytes(), type=prepared(list[ShippedFont]))
     except FileNotFoundError:
         return []
 

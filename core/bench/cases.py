@@ -29,6 +29,7 @@ from core.events import Attachment, Message
 from core.settings import Settings, assign, assign_all, parse_all
 from core.settings.declaration import find
 from core.system.paths import resources_dir
+from core.system.prepared import prepared
 
 if TYPE_CHECKING:  # importing it loads MLX, which `prepare()` must come before
     from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -234,7 +235,7 @@ def read_prompts(path: Path) -> list[BenchPrompt]:
     for number, line in enumerate(read_input(path).splitlines(), 1):
         if line.strip():
             try:
-                prompt = msgspec.json.decode(line, type=BenchPrompt)
+                prompt = msgspec.json.decode(line, type=prepared(BenchPrompt))
                 if bool(prompt.prompt) == bool(prompt.turns):
                     raise msgspec.ValidationError("it needs either `prompt` or `turns`")
                 prompts.append(prompt)

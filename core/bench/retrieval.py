@@ -40,6 +40,7 @@ from core.events import Attachment, Generate, Message
 from core.events.bench import median
 from core.settings import Settings, assign_all, parse_all
 from core.settings.prefill import Prefill
+from core.system.prepared import prepared
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.decoding.answer import Answer
@@ -111,7 +112,7 @@ def questions() -> list[Question]:
 
 def _lines(name: str, kind: type[T]) -> list[T]:
     return [
-        msgspec.json.decode(line, type=kind)
+        msgspec.json.decode(line, type=prepared(kind))
         for line in (_OURS / "retrieval" / name).read_bytes().splitlines()
     ]
 

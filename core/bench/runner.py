@@ -24,6 +24,7 @@ from msgspec import Struct
 from core.errors import RequestError, reason_of
 from core.models.blas import threads_at_start, threads_variable
 from core.system.files import read_limited
+from core.system.prepared import prepared
 from core.system.terminal import STOPPED, ProgressLine
 
 # ---- environment
@@ -170,8 +171,8 @@ class Journal(Generic[E]):
         complete = content[: content.rfind(b"\n") + 1]
         first, *lines = complete.splitlines() or [b""]
         try:
-            header = msgspec.json.decode(first, type=_Header)
-            entries = [msgspec.json.decode(line, type=kind) for line in lines]
+            header = msgspec.json.decode(first, type=prepared(_Header))
+            entries = [msgspec.json.decode(line, type=prepared(kind)) for line in lines]
         except msgspec.DecodeError as error:
             raise RequestError(
                 f"{path} holds no results of this bench: {reason_of(error)}.", "Choose another --out."

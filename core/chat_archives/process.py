@@ -22,6 +22,7 @@ from core.chat_archives.tree import ArchivedPath, ArchivedTurn
 from core.errors import RequestError
 from core.system.child_bounds import LineOutput, read_within
 from core.system.children import child_command
+from core.system.prepared import prepared
 from core.system.reader_process import ReaderFaultError, ReaderProcess, StoppedError
 
 _TELL_EVERY_S = 0.2
@@ -52,7 +53,7 @@ class End(Struct, frozen=True, tag="end"):
 
 
 Line = Progress | ChatHead | TurnLine | PathEnd | OwnChat | Losses | End
-_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(Line)
+_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(prepared(Line))
 
 # ---- the child process
 

@@ -38,6 +38,7 @@ from core.prefill.forecast import display
 from core.settings import Settings, read
 from core.system.files import read_limited, read_stream
 from core.system.paths import tables_dir
+from core.system.prepared import prepared
 from core.system.terminal import ProgressLine, write_raw
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def _messages(
 def _decoded_messages(body: bytes) -> tuple[Message, ...]:
     """The messages in Draftlight's own form, or as the server reads them: a list, or a request's body."""
     try:
-        return msgspec.json.decode(body, type=tuple[Message, ...])
+        return msgspec.json.decode(body, type=prepared(tuple[Message, ...]))
     except msgspec.ValidationError:
         given = msgspec.json.decode(body)
     from core.serve.chat import chat_request  # imports the HTTP libraries

@@ -46,6 +46,7 @@ from msgspec import Struct
 from core.errors import ClusterError, DraftlightError, reason_of
 from core.events import ClusterEnded
 from core.kv.mirrored import Change, MirroredCache
+from core.system.prepared import prepared
 
 if TYPE_CHECKING:
     import mlx.core as mx
@@ -232,7 +233,7 @@ class End(_Message, frozen=True):
 
 Message = Check | Checked | Load | Loaded | Do | Done | Unload | Failed | End
 encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(prepared(Message))
 decode = _decoder.decode
 
 

@@ -22,6 +22,7 @@ from core.documents.reading import SCANS, Document, DocumentLine, shown_name, sh
 from core.errors import RequestError
 from core.events import Image, Scans
 from core.system.children import child_command
+from core.system.prepared import prepared
 from core.system.reader_process import ReaderFaultError, ReaderProcess
 
 # Eight million characters are at most 48 MB of JSON.
@@ -82,7 +83,7 @@ class DocumentReading:
         try:
             with closing(self._process.lines()) as lines:
                 for data in lines:
-                    line = msgspec.json.decode(data, type=DocumentLine)
+                    line = msgspec.json.decode(data, type=prepared(DocumentLine))
                     if line.document is not None:
                         return line.document
                     if line.refused is not None:
@@ -177,7 +178,7 @@ class ImageReading:
         try:
             with closing(process.lines()) as lines:
                 for data in lines:
-                    line = msgspec.json.decode(data, type=ImageLine)
+                    line = msgspec.json.decode(data, type=prepared(ImageLine))
                     if line.refused is not None:
                         raise RequestError(line.refused, line.hint)
                     return line
@@ -258,7 +259,7 @@ class PageReading:
             process.stop()
         with closing(process.lines()) as lines:
             for data in lines:
-                line = msgspec.json.decode(data, type=PageLine)
+                line = msgspec.json.decode(data, type=prepared(PageLine))
                 if line.refused is not None:
                     raise RequestError(line.refused, line.hint)
                 yield line

@@ -20,6 +20,7 @@ from core.errors import ProtocolError
 from core.events.answer import Change, PositionStat, Stats
 from core.events.codec import Failed
 from core.events.wire import Wire
+from core.system.prepared import prepared
 
 
 class Difference(Struct, frozen=True):
@@ -199,7 +200,7 @@ def speed_ratio(candidate_per_s: float, baseline_per_s: float) -> float:
 
 
 BenchEvent = Union[BenchStarted, Record, BenchEnded, Failed]
-_decoder: msgspec.json.Decoder[BenchEvent] = msgspec.json.Decoder(BenchEvent)
+_decoder: msgspec.json.Decoder[BenchEvent] = msgspec.json.Decoder(prepared(BenchEvent))
 
 
 def decode_bench_event(line: bytes) -> BenchEvent:

@@ -22,6 +22,7 @@ from core.events.models import CatalogueCommand, CatalogueEvent, ClusterEvent, L
 from core.events.tables import TableCommand, TableEvent
 from core.events.wire import Wire, well_formed_json, well_formed_record
 from core.settings import Settings, assign_all
+from core.system.prepared import prepared
 
 PROTOCOL = 1
 Activity = Literal["empty", "loading", "ready", "prefilling", "decoding", "saving"]
@@ -141,11 +142,11 @@ class _WithSettings(Struct):
 
 
 _encoder = msgspec.json.Encoder()
-_head_decoder = msgspec.json.Decoder(LineHead)
-_settings_decoder = msgspec.json.Decoder(_WithSettings)
+_head_decoder = msgspec.json.Decoder(prepared(LineHead))
+_settings_decoder = msgspec.json.Decoder(prepared(_WithSettings))
 _groups_decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
-_command_decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
-_event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_command_decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(prepared(Command))
+_event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(prepared(Event))
 
 
 def encode(message: Command | Event) -> bytes:

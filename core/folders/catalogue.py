@@ -29,6 +29,7 @@ from core.folders.json_files import object_in
 from core.folders.places import family_label
 from core.folders.starter import NAME, STARTER, packed_file, starter_folder
 from core.system.paths import given_path, models_dir, resources_dir
+from core.system.prepared import prepared
 
 
 class Catalogue:
@@ -299,7 +300,7 @@ class _Suggestions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _suggestions() -> _Suggestions:
-    return msgspec.json.decode((resources_dir() / SUGGESTED_FILE).read_bytes(), type=_Suggestions)
+    return msgspec.json.decode((resources_dir() / SUGGESTED_FILE).read_bytes(), type=prepared(_Suggestions))
 
 
 def suggestions() -> tuple[Suggestion, ...]:

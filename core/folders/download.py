@@ -37,6 +37,7 @@ from core.folders.places import download_folder, folder_name, head_kind, hub_nam
 from core.folders.quiet_hub import hush_hub
 from core.system.files import sync, write_atomic
 from core.system.paths import models_dir, shown
+from core.system.prepared import prepared
 from core.system.private import FILE_MODE, make_folder, opener
 
 _STAGING = ".downloads"
@@ -283,7 +284,7 @@ def _locked(model: str) -> Iterator[None]:
 def _noted(folder: Path) -> RemoteModel | None:
     """The recorded files of the download; None if it has not begun or the record is damaged."""
     try:
-        return msgspec.json.decode((folder / NOTE).read_bytes(), type=RemoteModel)
+        return msgspec.json.decode((folder / NOTE).read_bytes(), type=prepared(RemoteModel))
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -472,7 +473,7 @@ def search(text: str) -> tuple[HubModel, ...]:
             f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S
         )
         hf_raise_for_status(response)
-        found = msgspec.convert(response.json(), list[_Found])
+        found = msgspec.convert(response.json(), prepared(list[_Found]))
     return tuple(
         HubModel(each.id, each.downloads, bool(each.gated), each.sees)
         for each in found

@@ -45,6 +45,7 @@ from core.folders.tokenizer_limits import MOST_BYTES as MOST_BYTES_OF_TOKENIZER
 from core.folders.tokenizer_limits import read_tokenizer
 from core.system.files import write_atomic
 from core.system.paths import cache_dir, shown
+from core.system.prepared import prepared
 from core.system.private import make_folder
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
@@ -481,7 +482,9 @@ def weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if os.path.lexists(index):
         try:
-            names = msgspec.convert(read_object(index, MOST_LARGE_BYTES), _Index).weight_map.values()
+            names = msgspec.convert(
+                read_object(index, MOST_LARGE_BYTES), prepared(_Index)
+            ).weight_map.values()
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"{index} cannot be read: {shown(reason_of(error))}.", "Download the model again."
@@ -536,7 +539,9 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
     try:
         entries = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         entries.pop("__metadata__", None)
-        header = {name: msgspec.json.decode(entry, type=_HeaderEntry) for name, entry in entries.items()}
+        header = {
+            name: msgspec.json.decode(entry, type=prepared(_HeaderEntry)) for name, entry in entries.items()
+        }
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(
             f"{path} has a header that cannot be read ({shown(reason_of(error))}).", _COPY_AGAIN
@@ -647,7 +652,7 @@ def _vocabulary(path: Path, settings: Path) -> dict[str, int]:
     """
     vocabulary = read_tokenizer(path).vocabulary()
     if settings.exists():
-        added = msgspec.json.decode(read_bytes(settings, MOST_LARGE_BYTES), type=_TokenizerSettings)
+        added = msgspec.json.decode(read_bytes(settings, MOST_LARGE_BYTES), type=prepared(_TokenizerSettings))
         for index, token in added.added_tokens_decoder.items():
             vocabulary.setdefault(token.content, index)
     return vocabulary

@@ -27,6 +27,7 @@ from msgspec import Struct
 from core.errors import ModelError, reason_of
 from core.system.files import sync
 from core.system.paths import models_dir
+from core.system.prepared import prepared
 from core.system.private import FILE_MODE, make_folder, tighten
 
 STARTER = "starter"
@@ -81,7 +82,7 @@ def starter_folder() -> Path:
 def damage(folder: Path) -> str:
     """Why a converted folder is invalid; empty if all checksums match."""
     try:
-        manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=prepared(Manifest))
     except (OSError, msgspec.DecodeError) as error:
         return f"its manifest cannot be read ({reason_of(error)})"
     if manifest.conversion != _CONVERSION:

@@ -25,6 +25,7 @@ from core.system.child_bounds import LineOutput, read_within
 from core.system.children import child_command
 from core.system.files import write_atomic
 from core.system.paths import cache_dir
+from core.system.prepared import prepared
 from core.system.private import make_folder
 from core.system.reader_process import ReaderFaultError, ReaderProcess
 
@@ -80,7 +81,7 @@ def read_tokenizer(path: Path) -> TokenizerFile:
 
 def _parsed(content: bytes) -> TokenizerFile:
     try:
-        return msgspec.json.decode(content, type=TokenizerFile)
+        return msgspec.json.decode(content, type=prepared(TokenizerFile))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -49,6 +49,7 @@ from core.kv.mlx_lm_caches import (
     take_snapshot,
 )
 from core.kv.positions import Columns
+from core.system.prepared import prepared
 
 # Changes with the meaning of the content; files of other formats are not used.
 _FORMAT = 3
@@ -433,7 +434,7 @@ def _read_start(file: BinaryIO) -> tuple[bytes, _Header]:
     content = first + file.read(length)
     try:
         metadata = msgspec.json.decode(content[8:], type=dict[str, Any])["__metadata__"][_METADATA]
-        header = msgspec.json.decode(metadata, type=_Header)
+        header = msgspec.json.decode(metadata, type=prepared(_Header))
         # Before anything is computed with its numbers.
         if header.format != _FORMAT or not _is_bounded(header, size):
             raise UnusableFileError("it has another format")

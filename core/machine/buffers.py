@@ -18,6 +18,7 @@ from msgspec import Struct
 from core.errors import reason_of
 from core.system.buffer_limits import BufferLimits, save_limits
 from core.system.children import CHILD_FOLDER, child_command, child_environment
+from core.system.prepared import prepared
 
 # Operations and megabytes of a buffer; the first are MLX's own for the chip.
 CANDIDATES = (BufferLimits(), BufferLimits(100, 100), BufferLimits(200, 200), BufferLimits(400, 400))
@@ -74,7 +75,7 @@ def run_child(reference: str, limits: BufferLimits) -> BufferTimes:
         if done.returncode or not done.stdout:
             told = done.stderr.decode(errors="replace").splitlines()
             return BufferTimes(fault=told[-1] if told else f"the process ended with {done.returncode}")
-        return msgspec.json.decode(done.stdout.splitlines()[-1], type=BufferTimes)
+        return msgspec.json.decode(done.stdout.splitlines()[-1], type=prepared(BufferTimes))
     except (subprocess.SubprocessError, OSError, msgspec.MsgspecError) as error:
         return BufferTimes(fault=reason_of(error))
 

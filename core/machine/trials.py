@@ -83,6 +83,7 @@ from core.models.memory import fault
 from core.models.parts import rotations
 from core.system.files import JsonStore
 from core.system.paths import resources_dir
+from core.system.prepared import prepared
 
 NOT_TRIED = "it was not tested on this model yet; tests run while idle, or with `models profile`"
 
@@ -164,7 +165,7 @@ def _tried() -> frozenset[str]:
 @cache
 def _shipped() -> dict[str, Verdict]:
     path = resources_dir() / "decoding" / "verdicts.json"
-    return {each.key: each for each in msgspec.json.decode(path.read_bytes(), type=list[Verdict])}
+    return {each.key: each for each in msgspec.json.decode(path.read_bytes(), type=prepared(list[Verdict]))}
 
 
 _LEAD = 2

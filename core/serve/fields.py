@@ -26,6 +26,7 @@ from core.serve.http import BAD_JSON, ApiError, field_error, short
 from core.settings import Settings
 from core.settings.declaration import assign_allowed, find
 from core.settings.request import ThinkingMode
+from core.system.prepared import prepared
 
 # A model's name; a path could reveal the files of this machine.
 _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -273,7 +274,7 @@ def convert_fields(
             raise refused(name, why)
     try:
         # Some clients send numbers as text, or whole ones with a decimal point.
-        request = msgspec.convert(said, kind, strict=False)
+        request = msgspec.convert(said, prepared(kind), strict=False)
     except BAD_JSON as error:
         raise _named(str(error)) from None
     unknown = unknown or UnknownFields()

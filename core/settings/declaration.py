@@ -24,6 +24,7 @@ from core.settings.drafting import check_cacheback, check_slots
 from core.settings.request import Settings
 from core.settings.window import Allowed, forbidden
 from core.system.children import absolute_path, absolute_reference
+from core.system.prepared import prepared
 
 SettingKind = Literal["integer", "number", "choice", "switch", "text", "names"]
 _Root = TypeVar("_Root", bound=Struct)
@@ -201,7 +202,7 @@ def _with(settings: _Root, setting: Setting, value: Any) -> _Root:
     try:
         if setting.kind == "number" and type(value) is int:
             value = float(value)
-        checked = msgspec.convert(value, _types(type(group))[setting.name])
+        checked = msgspec.convert(value, prepared(_types(type(group))[setting.name]))
     except (msgspec.ValidationError, OverflowError):  # JSON integers have no upper bound
         raise SettingError(
             f"“{_short(value)}” is not allowed for {setting.key} ({setting.title}).",

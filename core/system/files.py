@@ -24,6 +24,7 @@ import msgspec
 
 from core.errors import RequestError
 from core.system.paths import cache_dir, shown
+from core.system.prepared import prepared
 from core.system.private import make_folder, opener
 
 NOT_REGULAR = "it is a pipe, a socket or a device"
@@ -189,7 +190,7 @@ def load_json(path: Path, of: type[T]) -> T | None:
     """The file's content as `of`; None if the file is missing, unreadable or of another shape."""
     try:
         with open_regular(path) as file:
-            return msgspec.json.decode(file.read(), type=of)
+            return msgspec.json.decode(file.read(), type=prepared(of))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -44,6 +44,7 @@ from core.errors import TableError, reason_of
 from core.events import TableFigures
 from core.system.files import TEMPORARY, temporary_prefix, write_atomic
 from core.system.paths import shown
+from core.system.prepared import prepared
 from core.system.private import FILE_MODE, make_folder
 
 # ---- container: a header and arrays as one checked file
@@ -136,7 +137,7 @@ def _decoded(text: object, file_format: type[H]) -> H | None:
     if not isinstance(text, str):
         return None
     try:
-        return msgspec.json.decode(text, type=file_format)
+        return msgspec.json.decode(text, type=prepared(file_format))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from core.errors import ProtocolError, RequestError
 from core.events.wire import Wire, well_formed_json, well_formed_record
+from core.system.prepared import prepared
 
 # Limits of a result. Its images are sent as base64, which adds a third.
 RESULT_TEXT_BYTES = 1024 * 1024
@@ -241,8 +242,8 @@ HostCommand = StartServer | StopServer | CallTool | CancelCall
 HostEvent = ServerState | ServerLog | CallEnded
 
 _encoder = msgspec.json.Encoder()
-_command_decoder: msgspec.json.Decoder[HostCommand] = msgspec.json.Decoder(HostCommand)
-_event_decoder: msgspec.json.Decoder[HostEvent] = msgspec.json.Decoder(HostEvent)
+_command_decoder: msgspec.json.Decoder[HostCommand] = msgspec.json.Decoder(prepared(HostCommand))
+_event_decoder: msgspec.json.Decoder[HostEvent] = msgspec.json.Decoder(prepared(HostEvent))
 
 
 def encode_line(message: HostCommand | HostEvent) -> bytes:

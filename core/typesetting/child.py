@@ -24,6 +24,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from core.system.child_bounds import LineOutput, bound, watch
+from core.system.prepared import prepared
 from core.typesetting import EM, LONGEST, Formula, Letters, Typeset
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def main() -> int:
     watch(_MEMORY_BYTES, lambda: os._exit(1))
     bound(_MEMORY_BYTES)
     signal.signal(signal.SIGVTALRM, _too_long)
-    decoder = msgspec.json.Decoder(Formula)
+    decoder = msgspec.json.Decoder(prepared(Formula))
     _font()
     output.write(b"{}")
     waiting = b""

@@ -274,7 +274,10 @@ async def until(condition: Callable[[], bool], timeout_s: float = 60.0, what: st
 
 async def ready(window: MainWindow, timeout_s: float = 120.0) -> None:
     """Wait until a question can be asked."""
-    await until(lambda: window.controller.link.phase is Phase.READY, timeout_s, "never ready")
+    try:
+        await until(lambda: window.controller.link.phase is Phase.READY, timeout_s)
+    except AssertionError:
+        raise AssertionError(f"never ready: {window.controller.link}, {window.views.banner.trouble}") from None
 
 
 async def asked(window: MainWindow, question: str) -> Answer:
