@@ -277,7 +277,8 @@ async def ready(window: MainWindow, timeout_s: float = 120.0) -> None:
     try:
         await until(lambda: window.controller.link.phase is Phase.READY, timeout_s)
     except AssertionError:
-        raise AssertionError(f"never ready: {window.controller.link}, {window.views.banner.trouble}") from None
+        why = f"never ready: {window.controller.link}, {window.views.banner.trouble}"
+        raise AssertionError(why) from None
 
 
 async def asked(window: MainWindow, question: str) -> Answer:
