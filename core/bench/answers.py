@@ -86,15 +86,22 @@ class BothRuns(Struct, frozen=True):
     two_models: BenchRun | None = None
 
 
-def draftlight(engine: Engine, ids: Sequence[int], settings: Settings, *, forget: bool = True) -> BenchRun:
-    """An answer by the engine to prompt token ids.
+def draftlight(
+    engine: Engine,
+    ids: Sequence[int],
+    settings: Settings,
+    *,
+    forget: bool = True,
+    also: Generate | None = None,
+) -> BenchRun:
+    """An answer by the engine to prompt token ids; `also` as in `Engine.generate_ids`.
 
     `forget` clears the prefix cache and the tables first, because a table that holds the previous run's
     answer would draft this one. Without it the run continues the conversation.
     """
     if forget:
         engine.forget(tables=True)
-    return _collect(engine.generate_ids(ids, settings))
+    return _collect(engine.generate_ids(ids, settings, also=also))
 
 
 def draftlight_chat(engine: Engine, messages: tuple[Message, ...], settings: Settings) -> BenchRun:

@@ -40,7 +40,7 @@ from core.bench.report import LOOP
 from core.bench.runner import Bench, BenchPiece, describe, file_label, run_bench, table
 from core.decoding.repetition import repeated_share
 from core.drafting.auto import AutoDrafter
-from core.events import Message
+from core.events import Generate, Grammar, Message
 from core.events.bench import median
 from core.settings import Settings, assign_all
 from core.system.paths import resources_dir
@@ -53,13 +53,24 @@ if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
 
 MLX_LM, OFF, OFF_AGAIN = "mlx-lm", "off", "off again"
 DRAFTERS = ("ngram-simple", "cacheback", "auto")
-CONTESTANTS = (MLX_LM, OFF, *DRAFTERS, OFF_AGAIN)
+# `off` and `auto` in a chat whose tools are switched on, in text without a call.
+WITH_TOOLS = {"off, tools on": "off", "auto, tools on": "auto"}
+CONTESTANTS = (MLX_LM, OFF, *DRAFTERS, *WITH_TOOLS, OFF_AGAIN)
+# No text has its mark, so that no call begins.
+_TOOLS = Grammar(
+    "tool_calls",
+    '{"type":"object","properties":{"name":{"const":"find"}},"required":["name"]}',
+    begin="<call_of_no_text>",
+    end="</call_of_no_text>",
+)
 BUNDLED_TEXTS = "bundled"
 # Layers and hidden size: plain steps of about 6, 15, 25 and 60 ms on one core.
 SIZES = ("8x96", "28x96", "28x256", "30x576")
 QUICK_SIZES = SIZES[:2]
 QUICK_TOKENS = 64
 _LEAST_TOKENS = 24
+# Each contestant reads the prompt, which takes longer than all else if it is long: its end is kept.
+_MOST_PROMPT_TOKENS = 1500
 # Scale of the last norm: spreads the logits as far as a real model's, or ranking them would take longer.
 _LOGIT_SCALE = 8.0
 _HEAD_SIZE = 64
@@ -210,21 +221,23 @@ def _run(engine: Engine, text: Stream, contestant: str) -> Run:
     if contestant == MLX_LM:
         made = mlx_lm(engine, text.prompt, len(text.out))
         return Run(len(made.tokens), len(made.tokens), made.tokens_per_s)
-    made = played(engine, text, OFF if contestant == OFF_AGAIN else contestant)
+    drafter = WITH_TOOLS.get(contestant, OFF if contestant == OFF_AGAIN else contestant)
+    made = played(engine, text, drafter, tools=contestant in WITH_TOOLS)
     if made.tokens != text.out:
         raise AssertionError(f"{contestant} wrote another text than the one it was to play.")
     assert made.stats is not None
     return Run(len(made.tokens), made.stats.steps, made.tokens_per_s, made.stats.host_ms_median)
 
 
-def played(engine: Engine, text: Stream, drafter: str) -> BenchRun:
-    """The answer `text` by the engine."""
+def played(engine: Engine, text: Stream, drafter: str, *, tools: bool = False) -> BenchRun:
+    """The answer `text` by the engine. `tools`: it could call one at any place, which the grammar watches."""
     fixed = [("drafting.drafter", drafter), ("sampling.temperature", 0.0), ("prefill.mode", "off")]
     # Otherwise each contestant copies what the ones before it wrote.
     fixed += [("auto.remembered", False), ("tables.learn", False)]
     settings = assign_all(Settings(), [*fixed, ("sampling.max_tokens", len(text.out))])
     with _replaced_choices(text):
-        return draftlight(engine, text.prompt, settings)
+        also = Generate("", (), grammar=_TOOLS) if tools else None
+        return draftlight(engine, text.prompt, settings, also=also)
 
 
 @contextmanager
@@ -301,11 +314,15 @@ def _texts(names: Sequence[str], each: int, most: int, out: Path, blas: str) -> 
 
 
 def chosen(texts: Sequence[Stream], each: int, most: int) -> list[Stream]:
-    """At most `each` texts of each class, in an order by chance, at most `most` tokens of each.
+    """At most `each` texts of each class, in an order by chance, at most `most` tokens of each, after the end
+    of its prompt.
 
     Left out are texts that are very short or repeat themselves, because loops flatter every drafter.
     """
-    fit = [replace(text, out=text.out[:most], tops=[], shares=[]) for text in texts]
+    fit = [
+        replace(text, prompt=text.prompt[-_MOST_PROMPT_TOKENS:], out=text.out[:most], tops=[], shares=[])
+        for text in texts
+    ]
     fit = [text for text in fit if len(text.out) >= _LEAST_TOKENS and repeated_share(text.out) <= LOOP]
     Random(1).shuffle(fit)
     return [
@@ -391,7 +408,7 @@ def report(found: Sequence[Played]) -> list[str]:
         lines += ["", f"## {size}: a plain step of mlx-lm takes {plain_ms:.1f} ms", ""]
         classes = {cls: [row for row in rows if row.cls == cls] for cls in dict.fromkeys(r.cls for r in rows)}
         lines += table(
-            f"class | texts | off ÷ off | off ÷ mlx-lm | {' | '.join(f'{each} ÷ off' for each in DRAFTERS)}",
+            f"class | texts | {' | '.join(f'{name} ÷ {base or OFF}' for name, base in _PAIRS)}",
             [
                 *(f"{cls} | {len(held)} | {_ratios(held, _spread)}" for cls, held in classes.items()),
                 f"all, geometric mean | {len(rows)} | {_ratios(rows, _mean)}",
@@ -405,9 +422,12 @@ def report(found: Sequence[Played]) -> list[str]:
     return lines
 
 
+# Which speed is divided by which; without a base by the mean of both runs of `off`.
+_PAIRS = ((OFF_AGAIN, OFF), (OFF, MLX_LM), *((each, "") for each in DRAFTERS), *WITH_TOOLS.items())
+
+
 def _ratios(rows: Sequence[Played], shown: Callable[[list[float]], str]) -> str:
-    pairs = ((OFF_AGAIN, OFF), (OFF, MLX_LM), *((each, "") for each in DRAFTERS))
-    return " | ".join(shown([row.ratio(*pair) for row in rows]) for pair in pairs)
+    return " | ".join(shown([row.ratio(*pair) for row in rows]) for pair in _PAIRS)
 
 
 def _spread(ratios: list[float]) -> str:

@@ -68,7 +68,8 @@ def test_the_report_compares_with_both_runs_of_off() -> None:
     assert "## 8x96: a plain step of mlx-lm takes 5.0 ms" in lines
     (cells,) = [line for line in lines if line.startswith("| open")]
     assert cells.endswith("| 2 | 4.00 (4.00 to 4.00) | 0.50 (0.50 to 0.50) | 0.50 (0.50 to 0.50)"
-                          " | 1.50 (1.50 to 1.50) | 0.82 (0.15 to 1.50) |")  # fmt: skip
+                          " | 1.50 (1.50 to 1.50) | 0.82 (0.15 to 1.50)"
+                          " | 3.00 (3.00 to 3.00) | 5.50 (1.00 to 10.00) |")  # fmt: skip
 
 
 @pytest.mark.parametrize("size", ["28", "0x96", "28x100", "28x301", "x96", "28x96x2"])
