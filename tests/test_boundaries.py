@@ -25,6 +25,7 @@ def loaded_after_importing(names: list[str]) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.sweep
 def test_importing_the_window_loads_no_mlx() -> None:
     loaded = loaded_after_importing(modules("app"))
     assert "app.main" in loaded
@@ -46,6 +47,7 @@ def test_a_start_loads_nothing_that_waits_for_a_document_or_a_tool() -> None:
     assert {name for name in loaded if name.startswith(LATER)} == AT_ONCE
 
 
+@pytest.mark.sweep
 def test_importing_the_engine_loads_no_qt() -> None:
     loaded = loaded_after_importing(modules("core"))
     assert "core.engine.engine" in loaded

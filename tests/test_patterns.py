@@ -184,6 +184,7 @@ def searched(package: str) -> Iterator[tuple[str, str | bytes, int]]:
                 yield place, call.args[0].value, re.M if "re.M" in ast.unparse(call) else 0
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("package", ["core", "app"])
 def test_a_search_tries_a_run_once_and_not_from_each_of_its_characters(package: str) -> None:
     places = list(searched(package))
@@ -204,6 +205,7 @@ def test_a_pattern_that_begins_once_is_not(pattern: str | bytes) -> None:
     assert not begins_again(pattern)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("package", ["core", "app"])
 def test_no_run_is_divided_in_every_way(package: str) -> None:
     places = [*searched(package), *patterns(package)]
@@ -249,6 +251,7 @@ def test_a_pattern_that_does_not_divide_is_not(pattern: str | bytes) -> None:
 MEET_TEXT = ["core.serve", "core.answer_format", "core.prompt"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("module", MEET_TEXT)
 def test_a_search_does_not_run_to_the_end_from_each_place(module: str) -> None:
     """`\\[[^\\]]*\\]` does in a text of opening brackets."""

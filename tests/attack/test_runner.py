@@ -49,6 +49,7 @@ def test_a_case_is_the_same_whenever_it_is_run() -> None:
     assert case_random("falls", 2, 7).random() != again.random()
 
 
+@pytest.mark.sweep
 def test_each_run_has_a_new_seed_and_reports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seeds = set()
     for _ in range(3):

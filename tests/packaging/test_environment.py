@@ -254,6 +254,7 @@ def test_pip_shows_progress_in_a_terminal_and_its_warnings_only_if_it_fails(
     ]
 
 
+@pytest.mark.sweep
 def test_each_step_is_named(project: Path) -> None:
     """Also where it takes minutes."""
     lines = finish(set_up(project)).splitlines()

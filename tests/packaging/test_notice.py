@@ -68,6 +68,7 @@ def test_everything_that_runs_here_states_a_licence() -> None:
     assert [name for name, licence in found.items() if not licence.name_of_licence] == []
 
 
+@pytest.mark.sweep
 def test_the_formula_packages_and_the_fonts_in_them_are_listed() -> None:
     listed = (*collect(PACKAGES), *fonts_in_packages(Path(*PACKAGES)))
     found = {licence.package: licence for licence in listed}
@@ -80,6 +81,7 @@ def test_the_formula_packages_and_the_fonts_in_them_are_listed() -> None:
     assert "SIL Open Font License" in stix.texts[0]
 
 
+@pytest.mark.sweep
 def test_every_font_in_the_formula_packages_is_listed() -> None:
     (packages,) = map(Path, PACKAGES)
     fonts = {each for kind in ("ttf", "otf") for each in packages.glob(f"zia*/**/*.{kind}")}

@@ -77,6 +77,7 @@ def test_another_python_is_refused_before_anything_is_downloaded(running: tuple[
     require_python((3, 11))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("module", ["bundle.check", "bundle.build", "bundle.linux"])
 def test_the_tools_refuse_it_in_one_line(module: str) -> None:
     """In a process that takes itself for another Python, and for a Mac with everything installed."""

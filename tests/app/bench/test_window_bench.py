@@ -99,6 +99,7 @@ def test_the_command_writes_its_results(tmp_path: Path, capsys: pytest.CaptureFi
     assert "Window up" in capsys.readouterr().out
 
 
+@pytest.mark.sweep
 def test_what_the_window_adds_is_measured_with_one_worker(qapp: QApplication, toy_folder: Path) -> None:
     heard: list[Cost] = []
 

@@ -575,6 +575,7 @@ def test_a_guessed_encoding_is_named_and_another_can_be_chosen(composer: Compose
     assert "Read as Windows Central European" in again
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["html", "large", "csv", "folder"])
 def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
     qtbot: QtBot, composer: Composer, tmp_path: Path, kind: str
@@ -603,6 +604,7 @@ def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
     assert f"Read as {before}" in [action.text() for action in again.actions()]
 
 
+@pytest.mark.sweep
 def test_the_encoding_chosen_last_is_used(qtbot: QtBot, composer: Composer, tmp_path: Path) -> None:
     file = tmp_path / "menu.txt"
     file.write_bytes("naïve café".encode("cp1252") + b"\n1,2" * (QUICK_BYTES // 4))

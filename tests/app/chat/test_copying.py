@@ -228,6 +228,7 @@ def test_the_words_of_an_answer_are_those_that_the_window_shows(source: str) -> 
     assert Answer((token(source),), "finished").words == text.answer_source
 
 
+@pytest.mark.sweep
 @settings(max_examples=60, deadline=None)
 @given(answers())
 def test_no_thought_leaves_the_chat(store: ChatStore, answer: Answer) -> None:
@@ -263,6 +264,7 @@ def turn(number: int) -> Turn:
     return Turn(f"t{number}", Message("user", "q"), Answer(tuple(tokens_of(answer)), "finished", finished()))
 
 
+@pytest.mark.sweep
 async def test_the_last_answer_is_copied_alike_in_sight_and_out_of_it(window: MainWindow) -> None:
     await ready(window)
     chats, transcript = window.controller.chats, window.views.transcript

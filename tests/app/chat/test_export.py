@@ -235,6 +235,7 @@ def test_the_pdf_has_the_images_in_it_beside_formulas(qapp: QApplication) -> Non
     assert "Area:" in text
 
 
+@pytest.mark.sweep
 def test_lines_are_neither_cut_nor_outside_the_page(qapp: QApplication) -> None:
     """Very long words, lines and tables, and code over a page's end."""
     code = "```\n" + "\n".join(f"line {n} " + "x" * (n * 7) for n in range(60)) + "\n```"
@@ -269,6 +270,7 @@ def test_any_markdown_gives_whole_elements(text: str) -> None:
     read(html(chat(text or "x"), thoughts=True, tints=True))
 
 
+@pytest.mark.sweep
 def test_a_table_that_begins_low_on_a_page_fills_the_next_ones(qapp: QApplication) -> None:
     names = ("Quantity", "Responsible", "Description", "Region", "Status", "Owner", "Notes", "Date")
     rows = "\n".join(f"| {' | '.join(f'{name[:3]}{row:02}' for name in names)} |" for row in range(60))

@@ -67,6 +67,7 @@ def test_a_reopened_answer_looks_as_it_did_when_it_was_written(transcript: Trans
     assert picture(transcript) == written
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", [-120, -37, 90])
 def test_scrolling_moves_what_is_seen_by_just_that_much(
     transcript: Transcript, qtbot: QtBot, step: int

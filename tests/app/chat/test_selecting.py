@@ -127,6 +127,7 @@ def test_shift_and_arrows_go_on_into_the_next_message_and_back(
     assert transcript.selected_text() == "First question"
 
 
+@pytest.mark.sweep
 def test_a_selection_over_far_more_than_the_window_needs_no_widgets(
     transcript: Transcript, qtbot: QtBot
 ) -> None:

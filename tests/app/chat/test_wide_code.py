@@ -145,6 +145,7 @@ def test_a_block_that_fits_has_no_bar_and_leaves_the_wheel_to_the_transcript(qtb
     assert not wheel(body, box.frame.center(), QPoint(-120, 0), none).isAccepted()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("zoom", [1.0, 2.0])
 def test_the_edge_fades_where_there_is_more(qtbot: QtBot, scheme: str, zoom: float) -> None:

@@ -48,6 +48,7 @@ def test_no_code_compares_the_modifiers_of_an_event_as_they_come() -> None:
     assert found == [], "use app.controls.keys.held"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("twins", _TWINS)
 def test_where_one_key_counts_its_twin_does(twins: tuple[str, str]) -> None:
     alone = []

@@ -63,6 +63,7 @@ def unknown_names(markdown: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_names_exists(page: HelpPage) -> None:
     assert unknown_names(page.markdown) == []
@@ -83,6 +84,7 @@ def test_no_word_of_developers_is_used() -> None:
         assert found is None, (page.name, found)
 
 
+@pytest.mark.sweep
 async def test_the_page_of_shortcuts_has_every_key(window: MainWindow) -> None:
     window.menu_actions["shortcuts"].trigger()
     beside = window.windows.find("help")

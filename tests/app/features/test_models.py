@@ -428,6 +428,7 @@ async def test_down_in_the_search_only_goes_to_the_list(window: MainWindow) -> N
     assert models.search.hasFocus()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("way", ["key", "row", "details"])
 async def test_only_an_empty_download_is_cancelled_without_a_question(way: str, window: MainWindow) -> None:
     empty, begun = (DownloadProgress(f"a/{n}", "paused", n * GIB, 4 * GIB) for n in (0, 1))

@@ -83,6 +83,7 @@ def choose(settings: SettingsWindow, key: str, value: str) -> None:
     popup.set_value(value)
 
 
+@pytest.mark.sweep
 def test_the_look_is_in_force_at_once_and_remembered(qapp: QApplication, tmp_path: Path) -> None:
     async def first(window: MainWindow) -> None:
         await ready(window)

@@ -77,6 +77,7 @@ def filled(folder: Path, *chats: Conversation) -> None:
     library.close()
 
 
+@pytest.mark.sweep
 async def test_everything_comes_back(stage: Stage, tmp_path: Path) -> None:
     question = "Please write 40 words"
     window = await stage.ready(folder=tmp_path)
@@ -161,6 +162,7 @@ async def test_searching_by_key_and_going_to_what_is_found(stage: Stage, tmp_pat
     assert len(titles(window)) == 8
 
 
+@pytest.mark.sweep
 async def test_the_rows_of_the_sidebar_mark_rename_pin_and_open_a_menu(stage: Stage, tmp_path: Path) -> None:
     """Renamed in place, pinned, and with a menu; what was deleted thirty days ago is gone."""
     long_ago = datetime.now(UTC) - timedelta(days=30, minutes=1)
@@ -224,6 +226,7 @@ async def test_the_rows_of_the_sidebar_mark_rename_pin_and_open_a_menu(stage: St
     assert last(window).status == "stopped"
 
 
+@pytest.mark.sweep
 async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, chat_of(1), chat_of(2))
 
@@ -269,6 +272,7 @@ async def test_deleting_and_taking_it_back(stage: Stage, tmp_path: Path) -> None
     assert window.views.pages.currentWidget() is window.views.first_page
 
 
+@pytest.mark.sweep
 async def test_a_chat_holds_its_own_settings(stage: Stage, tmp_path: Path) -> None:
     key = "sampling.temperature"
 
@@ -338,6 +342,7 @@ async def test_a_second_window_says_that_it_saves_nothing_also_after_a_death(
     library.close()
 
 
+@pytest.mark.sweep
 async def test_out_into_files_and_in_again_where_the_context_is_counted(stage: Stage, tmp_path: Path) -> None:
     home, files = tmp_path / "home", tmp_path / "files"
     files.mkdir()
@@ -392,6 +397,7 @@ async def test_out_into_files_and_in_again_where_the_context_is_counted(stage: S
     await until(lambda: pill.used_tokens == 0)
 
 
+@pytest.mark.sweep
 async def test_images_go_out_with_every_kind_of_file_and_in_again(stage: Stage, tmp_path: Path) -> None:
     home, files = tmp_path / "home", tmp_path / "files"
     files.mkdir()
@@ -497,6 +503,7 @@ class _Opened(QObject):
         self.paths.append(url.toLocalFile())
 
 
+@pytest.mark.sweep
 async def test_an_export_to_every_kind_of_file_says_what_it_wrote_and_where(
     stage: Stage, tmp_path: Path
 ) -> None:

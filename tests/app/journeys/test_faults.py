@@ -100,6 +100,7 @@ async def test_a_worker_that_hangs(stage: Stage, toy_folder: Path) -> None:
     assert window.views.banner.isHidden()
 
 
+@pytest.mark.sweep
 async def test_a_full_disk_keeps_the_table_that_was_saved(
     stage: Stage, toy_folder: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def titles(window: MainWindow) -> list[str]:
     return [each.title for each in window.controller.chats.listed()]
 
 
+@pytest.mark.sweep
 async def test_an_archive_is_imported_once_and_its_chats_go_on(stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "export.zip"
     file.write_bytes(samples.chatgpt_archive([samples.chatgpt_chat(1), samples.chatgpt_chat(2)]))
@@ -80,6 +81,7 @@ async def test_an_archive_is_imported_once_and_its_chats_go_on(stage: Stage, tmp
     assert chats.summary(hit.chat_id).title == "Lighthouse 1"
 
 
+@pytest.mark.sweep
 async def test_details_and_undo_and_an_archive_is_dropped_on_the_window(stage: Stage, tmp_path: Path) -> None:
     chats = [samples.export("claude"), samples.export("open_webui"), samples.export("lm_studio")]
     files = []

@@ -69,6 +69,7 @@ WHERE: dict[str, Callable[[MainWindow], QWidget]] = {
 }
 
 
+@pytest.mark.sweep
 async def test_finding_in_a_chat_and_in_its_document_panels_and_tint(window: MainWindow) -> None:
     views, controller = window.views, window.controller
     window.resize(980, 640)
@@ -220,6 +221,7 @@ async def test_writing_pasting_attaching_sending_and_taking_up_what_was_sent(
     await until(lambda: [each.name for each in window.views.composer.attachments] == ["notes.txt"])
 
 
+@pytest.mark.sweep
 async def test_stopping_from_anywhere_after_escape_closed_one_thing_at_a_time(window: MainWindow) -> None:
     window.resize(1900, 1000)  # Escape closes a panel over the chat first
     for where, focused in WHERE.items():
@@ -266,6 +268,7 @@ async def test_stopping_from_anywhere_after_escape_closed_one_thing_at_a_time(wi
     assert not views.transcript.finder.is_open
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("where", WHERE)
 async def test_the_windows_keys_work_from_anywhere(
     window: MainWindow, where: str, monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
+@pytest.mark.sweep
 async def test_it_stands_still_while_the_chat_is_answered_and_ends_at_once(
     stage: Stage, toy_folder: Path, told: list[bool]
 ) -> None:

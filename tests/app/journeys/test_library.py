@@ -65,6 +65,7 @@ async def keep(window: MainWindow, name: str, text: str) -> None:
     assert not composer.attachments
 
 
+@pytest.mark.sweep
 async def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ async def test_a_count_of_another_model_is_not_kept(window: MainWindow) -> None:
     assert list(controller.library.documents.listed()[0].counts.values()) == [chip.tokens]
 
 
+@pytest.mark.sweep
 async def test_files_and_folders_are_added_given_up_or_refused(window: MainWindow, tmp_path: Path) -> None:
     window.windows.show("library")
     library = library_of(window)
@@ -233,6 +235,7 @@ async def test_renaming_removing_and_taking_it_back(stage: Stage, tmp_path: Path
     kept.close()
 
 
+@pytest.mark.sweep
 async def test_a_folder_is_attached_what_was_skipped_is_told_and_many_chips_scroll(
     stage: Stage, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ async def act(models: ModelsWindow, row_id: object, button: str = "act") -> None
     await click(getattr(models.detail, button))
 
 
+@pytest.mark.sweep
 async def test_another_model_is_loaded_and_answers(stage: Stage, home: Path) -> None:
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     models = await opened(window)
@@ -184,6 +185,7 @@ async def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(stag
     assert finished.effective.model == "small"
 
 
+@pytest.mark.sweep
 async def test_draft_models_of_the_family_are_offered_and_draft(stage: Stage, home: Path) -> None:
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     models = await opened(window)
@@ -217,6 +219,7 @@ async def test_draft_models_of_the_family_are_offered_and_draft(stage: Stage, ho
     assert read(inspector.settings, "draft_model.model") == ""
 
 
+@pytest.mark.sweep
 async def test_a_model_that_became_incomplete_is_refused_and_the_one_in_use_stays(
     stage: Stage, home: Path
 ) -> None:
@@ -271,6 +274,7 @@ async def test_found_on_the_hub_downloaded_paused_continued_and_loaded(
     assert window.controller.link.info.name == "Toy 1M"
 
 
+@pytest.mark.sweep
 async def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loaded(
     stage: Stage, home: Path, hub: Hub
 ) -> None:
@@ -291,6 +295,7 @@ async def test_a_model_that_is_not_here_is_downloaded_with_progress_and_then_loa
     assert window.controller.link.info.name == "Toy 1M"
 
 
+@pytest.mark.sweep
 async def test_a_cancelled_download_leaves_nothing_and_a_failure_is_told(
     stage: Stage, home: Path, hub: Hub
 ) -> None:
@@ -337,6 +342,7 @@ async def test_a_killed_worker_leaves_the_download_paused_and_it_goes_on(
     await until(lambda: shown(models, NAME).commands == ("load",))
 
 
+@pytest.mark.sweep
 async def test_importing_and_removing_asks_first(stage: Stage, home: Path, folders: Path, hub: Hub) -> None:
     window = await stage.ready(command=worker_command(), model=str(home / "large"))
     models = await opened(window)
@@ -374,6 +380,7 @@ async def test_importing_and_removing_asks_first(stage: Stage, home: Path, folde
     assert not hub.asked
 
 
+@pytest.mark.sweep
 async def test_models_of_other_apps_are_used_where_they_are(
     stage: Stage, home: Path, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,6 +409,7 @@ async def test_models_of_other_apps_are_used_where_they_are(
     assert (found / "config.json").is_file()
 
 
+@pytest.mark.sweep
 async def test_the_model_at_the_start_is_remembered(stage: Stage, home: Path) -> None:
     window = await stage.ready(command=worker_command(), model=str(home / "large"), folder=home / "kept")
     models = await opened(window)

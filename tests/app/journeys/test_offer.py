@@ -116,6 +116,7 @@ def stored(window: MainWindow) -> Callable[[], bool]:
     return done
 
 
+@pytest.mark.sweep
 async def test_the_first_question_waits_for_the_model_and_is_answered_by_it(
     stage: Stage, hub: Hub, tmp_path: Path, toy_folder: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
@@ -177,6 +178,7 @@ def last_id(window: MainWindow) -> str:
     return window.controller.chats.open.turns[-1].id
 
 
+@pytest.mark.sweep
 async def test_a_chat_that_is_opened_again_has_its_origins(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path)
     before = [type(mark) for mark in (await ask_about_both(window)).body.marks]

@@ -62,6 +62,7 @@ def only_project(window: MainWindow) -> Project:
     return project
 
 
+@pytest.mark.sweep
 async def test_a_new_project_gives_its_settings_and_a_spreadsheet_to_new_chats(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ async def test_chats_are_moved_by_the_menus_and_back_by_undo(stage: Stage, tmp_p
     assert branched.project == project.id
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("choice", ["keep", "delete"])
 def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
     qapp: QApplication, tmp_path: Path, choice: str
@@ -329,6 +331,7 @@ async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWin
     assert notice.text == ""
 
 
+@pytest.mark.sweep
 async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
     window: MainWindow, tmp_path: Path
 ) -> None:
@@ -357,6 +360,7 @@ async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
     assert library.documents.text(old) == "Tides.txt of May."
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow, is_open: bool) -> None:
     chat, chats = window.controller.chat, window.controller.chats

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSlider, QPushButton
@@ -112,6 +113,7 @@ CITED = "\n\n".join(
 )
 
 
+@pytest.mark.sweep
 async def test_a_source_leads_to_its_sentence_or_it_is_said_that_nothing_matches(window: MainWindow) -> None:
     views = window.views
     submit(window, "skim cite write 9", Attachment("handbook.md", CITED))

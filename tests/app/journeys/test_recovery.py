@@ -6,6 +6,8 @@ import os
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from app.controls.sheets import Question
 from app.session.chats.conversation import Conversation
 from app.shell.window import MainWindow
@@ -37,6 +39,7 @@ def damage(path: Path) -> None:
         file.write(os.urandom(4096 * 4))
 
 
+@pytest.mark.sweep
 async def test_chats_are_restored_from_a_damaged_database_and_its_backup(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -84,6 +87,7 @@ async def test_a_repair_that_would_lose_chats_asks_again(stage: Stage, tmp_path:
     assert {each.id for each in window.controller.chats.listed()} == {"c0", "c2"}
 
 
+@pytest.mark.sweep
 async def test_a_chat_is_shown_and_repaired_with_what_can_be_read_of_it(stage: Stage, tmp_path: Path) -> None:
     filled(tmp_path, *(chat_of(number, 3) for number in range(3)))
     connection = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
@@ -124,6 +128,7 @@ async def test_missing_chats_are_restored_from_a_backup(stage: Stage, tmp_path: 
     assert len(window.controller.chats.listed()) == 3
 
 
+@pytest.mark.sweep
 async def test_closing_with_unsaved_chats_or_settings_is_told_and_can_be_cancelled(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -157,6 +162,7 @@ async def test_closing_with_unsaved_chats_or_settings_is_told_and_can_be_cancell
     await until(banner.isHidden)
 
 
+@pytest.mark.sweep
 async def test_unsaved_chats_are_saved_elsewhere_and_restored_by_the_next_start(
     stage: Stage, tmp_path: Path
 ) -> None:

@@ -185,6 +185,7 @@ async def test_an_edited_message_is_read_in_its_place_and_not_saved_as_the_chat(
     assert commands[-1].messages[-1].attachments[0].text == question.messages[-1].attachments[0].text
 
 
+@pytest.mark.sweep
 async def test_settings_count_the_images_of_all_chats_and_their_bytes(stage: Stage, tmp_path: Path) -> None:
     window = await stage.open(folder=tmp_path)
     images = window.controller.home.library.images

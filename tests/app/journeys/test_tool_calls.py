@@ -66,6 +66,7 @@ async def over(window: MainWindow) -> Answer:
     return answer_of(window)
 
 
+@pytest.mark.sweep
 async def test_a_call_runs_once_it_is_allowed_and_the_answer_goes_on(
     window: MainWindow, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ async def test_a_call_runs_once_it_is_allowed_and_the_answer_goes_on(
     assert [token.position for token in answer.tokens] == list(range(len(answer.tokens)))
 
 
+@pytest.mark.sweep
 async def test_a_call_that_is_not_allowed_never_runs(window: MainWindow, tmp_path: Path) -> None:
     await with_tools(window, tmp_path, "echo")
     commands = sent(window, Generate)
@@ -101,6 +103,7 @@ async def test_a_call_that_is_not_allowed_never_runs(window: MainWindow, tmp_pat
     assert [tool.name for tool in last.tools] == ["echo"]
 
 
+@pytest.mark.sweep
 async def test_several_calls_run_together_and_all_results_go_to_the_model(
     window: MainWindow, tmp_path: Path
 ) -> None:
@@ -115,6 +118,7 @@ async def test_several_calls_run_together_and_all_results_go_to_the_model(
     assert [call.result for call in answer.calls] == ["done", '{"n": 1}']
 
 
+@pytest.mark.sweep
 async def test_a_permission_for_the_chat_covers_what_the_person_wrote(
     window: MainWindow, tmp_path: Path
 ) -> None:
@@ -167,6 +171,7 @@ async def test_a_message_waits_for_the_calls(window: MainWindow, tmp_path: Path)
     await ready(window)
 
 
+@pytest.mark.sweep
 async def test_another_chat_is_answered_while_a_call_waits(window: MainWindow, tmp_path: Path) -> None:
     await with_tools(window, tmp_path, "echo")
     (call,) = await asked(window, written("echo"))
@@ -180,6 +185,7 @@ async def test_another_chat_is_answered_while_a_call_waits(window: MainWindow, t
     assert noted(tmp_path, "ran") == ["echo"]
 
 
+@pytest.mark.sweep
 async def test_a_call_that_waits_still_does_after_a_restart(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path / "chats")
     await with_tools(window, tmp_path, "echo")
@@ -194,6 +200,7 @@ async def test_a_call_that_waits_still_does_after_a_restart(stage: Stage, tmp_pa
     assert noted(tmp_path, "ran") == ["echo"]
 
 
+@pytest.mark.sweep
 async def test_a_call_that_was_running_is_never_repeated(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path / "chats")
     await with_tools(window, tmp_path, "slow")
@@ -211,6 +218,7 @@ async def test_a_call_that_was_running_is_never_repeated(stage: Stage, tmp_path:
     assert noted(tmp_path, "ran") == ["slow"]
 
 
+@pytest.mark.sweep
 async def test_a_death_is_told_to_the_model_and_not_repeated(window: MainWindow, tmp_path: Path) -> None:
     await with_tools(window, tmp_path, "die")
     (call,) = await asked(window, written("die"))
@@ -224,6 +232,7 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAW
 LOOK = written("parts", content=[{"type": "image", "data": PNG, "mimeType": "image/png"}])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("sees", [False, True])
 async def test_images_are_kept_for_a_model_that_sees_and_else_named(
     stage: Stage, tmp_path: Path, sees: bool
@@ -239,6 +248,7 @@ async def test_images_are_kept_for_a_model_that_sees_and_else_named(
         assert window.controller.home.library.images.is_kept(call.images[0].hash)
 
 
+@pytest.mark.sweep
 async def test_a_model_that_cannot_see_goes_on_without_the_images_of_results_and_says_so(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -270,6 +280,7 @@ async def test_a_model_that_cannot_see_goes_on_without_the_images_of_results_and
     assert sum(len(each.images) for each in commands[-1].messages) == 1
 
 
+@pytest.mark.sweep
 async def test_a_question_with_an_image_waits_for_a_model_that_sees_after_its_calls(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -296,6 +307,7 @@ async def test_a_question_with_an_image_waits_for_a_model_that_sees_after_its_ca
     assert noted(tmp_path, "ran") == ["echo"]
 
 
+@pytest.mark.sweep
 async def test_a_full_context_leaves_out_the_oldest_results(window: MainWindow, tmp_path: Path) -> None:
     await with_tools(window, tmp_path, "big")
     (call,) = await asked(window, written("big", letters=3000, letter="a"))
@@ -312,6 +324,7 @@ async def test_a_full_context_leaves_out_the_oldest_results(window: MainWindow, 
     assert window.controller.chats.open.turns[0].answer.calls[0].result == "a" * 3000
 
 
+@pytest.mark.sweep
 async def test_a_call_does_not_run_if_the_chat_cannot_be_stored(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path / "chats")
     await with_tools(window, tmp_path, "echo")
@@ -327,6 +340,7 @@ async def test_a_call_does_not_run_if_the_chat_cannot_be_stored(stage: Stage, tm
     assert noted(tmp_path, "ran") == []
 
 
+@pytest.mark.sweep
 async def test_calls_of_a_deleted_chat_end(window: MainWindow, tmp_path: Path) -> None:
     await with_tools(window, tmp_path, "slow")
     (call,) = await asked(window, written("slow", seconds=60))

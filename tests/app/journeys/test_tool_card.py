@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
@@ -103,6 +104,7 @@ async def test_words_from_a_result_are_told_apart(window: MainWindow, tmp_path: 
     assert lines(window)[-1].startswith("Not allowed: echo")
 
 
+@pytest.mark.sweep
 async def test_a_question_that_waited_is_asked_again_and_stop_ends_it(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path / "chats")
     await with_tools(window, tmp_path, "echo")
@@ -117,6 +119,7 @@ async def test_a_question_that_waited_is_asked_again_and_stop_ends_it(stage: Sta
     assert noted(tmp_path, "ran") == []
 
 
+@pytest.mark.sweep
 async def test_a_call_that_the_window_left_running_is_not_known_to_have_run(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -132,6 +135,7 @@ async def test_a_call_that_the_window_left_running_is_not_known_to_have_run(
     assert cards(window) == []
 
 
+@pytest.mark.sweep
 async def test_a_server_that_dies_is_told_in_its_chat(window: MainWindow, tmp_path: Path) -> None:
     hand = Hand(window)
     await with_tools(window, tmp_path, "die")

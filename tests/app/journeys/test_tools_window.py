@@ -165,6 +165,7 @@ async def test_a_secret_of_a_command_stays_hidden_when_the_server_is_edited(stag
     await until(lambda: secrets() == {})
 
 
+@pytest.mark.sweep
 async def test_a_missing_program_is_named_and_removed(stage: Stage, home: Path) -> None:
     window = await stage.ready()
     tools = await opened(window)
@@ -186,6 +187,7 @@ async def test_a_missing_program_is_named_and_removed(stage: Stage, home: Path) 
     await until(lambda: rows(tools) == [])
 
 
+@pytest.mark.sweep
 async def test_a_server_that_runs_shows_its_tools_and_what_it_writes(stage: Stage, home: Path) -> None:
     server = Path(__file__).parents[2] / "core" / "tools" / "plain_server.py"
     window = await stage.ready()

@@ -88,6 +88,7 @@ def test_a_thread_that_makes_many_objects_collects_nothing(qapp: QApplication) -
     assert ended_on == [threading.main_thread()]
 
 
+@pytest.mark.sweep
 def test_timers_of_garbage_end_with_it(qapp: QApplication) -> None:
     """Before, this ended the process now and then: the timer fired for an object that was gone."""
     for _ in range(50):

@@ -81,6 +81,7 @@ def test_the_second_is_heard_by_the_first(qtbot: QtBot, tmp_path: Path, has_wind
     again.release()
 
 
+@pytest.mark.sweep
 def test_a_start_while_the_first_closes_is_the_next_first(qtbot: QtBot, tmp_path: Path) -> None:
     notes, first = tmp_path / "notes.txt", Instance(tmp_path / "data")
     notes.write_text("High water at noon.")
@@ -106,6 +107,7 @@ sys.exit(opening.open_window("starter", None, folder=Path(sys.argv[1])))
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(("patience_s", "state"), [(1.0, "draftlight: "), (600.0, "Draftlight is already")])
 def test_a_second_start_that_gets_no_answer_ends_on_a_signal(
@@ -181,6 +183,7 @@ def test_two_data_directories_do_not_meet(qapp: QApplication, tmp_path: Path) ->
     two.release()
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
 def test_a_second_start_and_a_start_after_a_crash(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"

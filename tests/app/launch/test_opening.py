@@ -169,6 +169,7 @@ open_window("starter", Failures(Path(sys.argv[1])).shown(scenario), command=FAKE
 """
 
 
+@pytest.mark.sweep
 def test_a_failure_is_shown_and_logged_and_leaves_no_worker(tmp_path: Path) -> None:
     command, log = [sys.executable, "-c", FAILING, str(tmp_path)], tmp_path / "window.log"
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -182,6 +183,7 @@ def test_a_failure_is_shown_and_logged_and_leaves_no_worker(tmp_path: Path) -> N
     _until_gone(int(done.stdout.split()[-1]))
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_a_signal_closes_the_window_in_order() -> None:
     process = subprocess.Popen(
@@ -201,6 +203,7 @@ def test_a_signal_closes_the_window_in_order() -> None:
     _until_gone(worker)
 
 
+@pytest.mark.sweep
 def test_a_signal_during_the_start_closes_the_window_in_order() -> None:
     """Sent by the process itself while it makes the application: nothing of the window exists then."""
     during = "import os, signal; from app.launch import opening; made = opening._application\n"
@@ -214,6 +217,7 @@ def test_a_signal_during_the_start_closes_the_window_in_order() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.sweep
 def test_the_worker_begins_before_the_window_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", BEGUN + FIRST], capture_output=True, text=True, timeout=60)
     had_window, begun, spoken_to = done.stdout.split()
@@ -238,6 +242,7 @@ def test_what_traces_is_imported_with_the_first_source_and_not_on_the_windows_th
     assert {line.split()[1] for line in imported} == {"False"}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("fails", "said"),
     [(NO_WINDOW, "a window that cannot be made"), (NO_HOST, "a window that cannot be shown")],

@@ -48,6 +48,7 @@ def test_with_the_starter_model() -> None:
     assert stats["tokens_per_s"] > 0
 
 
+@pytest.mark.sweep
 def test_what_fails_it_is_said() -> None:
     code = "import os\nfrom app.launch.scenario import run_smoke\n"
     code += "print(run_smoke(command=FAKE), run_smoke(command=FAKE, timeout_s=0.0), flush=True)\n"

@@ -90,6 +90,7 @@ def test_markdown_is_formatted_and_other_texts_are_not(qtbot: QtBot, tab: Docume
     ]
 
 
+@pytest.mark.sweep
 def test_too_long_a_document_is_text_and_the_reason_is_given(qtbot: QtBot, tab: DocumentTab) -> None:
     long = (TEXT * (MOST_CHARACTERS // len(TEXT) + 1))[: MOST_CHARACTERS + 1]
     show(qtbot, tab, long)
@@ -332,6 +333,7 @@ def test_the_keys_scroll_and_scrolling_leaves_the_place(qtbot: QtBot, tab: Docum
     assert tab.view.visible_characters()[0] == 0
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("placed", [False, True])
 def test_what_is_read_stays_in_view_at_other_widths_and_sizes(
     qtbot: QtBot, tab: DocumentTab, placed: bool

@@ -147,6 +147,7 @@ def _operate(editor: QWidget, value: Any) -> None:
         editor.setChecked(value)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("key", KEYS)
 def test_every_setting_goes_round_and_is_shown_as_given(key: str, each: Inspector) -> None:
     setting = next(one for one in declared() if one.key == key)
@@ -399,6 +400,7 @@ def test_a_setting_is_one_line(inspector: Inspector) -> None:
     assert [note for note in notes if note.isVisible()] == []
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("thinks", [True, False])
 @pytest.mark.parametrize(("height_px", "zoom"), [(640, 1.0), (700, 1.0), (800, 1.0), (900, 1.5)])
 def test_at_first_no_row_is_cut_by_the_footer(

@@ -261,6 +261,7 @@ def test_while_it_is_written_a_formula_is_text_and_nothing_above_it_moves(qtbot:
     body.grab()
 
 
+@pytest.mark.sweep
 async def test_a_formula_of_an_answer_is_painted_copied_and_exported(
     window: MainWindow, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QScrollBar, QWidget
 from shiboken6 import isValid
@@ -68,6 +69,7 @@ async def test_every_control_once_and_back(window: MainWindow) -> None:
     assert [_name(each) for each in back[1:]] == names[:0:-1]
 
 
+@pytest.mark.sweep
 async def test_the_parts_of_the_window_follow_each_other_as_they_are_read(window: MainWindow) -> None:
     await asked_twice(window)
     views = window.views

@@ -334,6 +334,7 @@ async def test_closing_in_mid_answer_and_before_the_worker_said_anything(stage: 
     window.close()
 
 
+@pytest.mark.sweep
 async def test_the_window_does_not_wander(stage: Stage, tmp_path: Path) -> None:
     window = await stage.open(folder=tmp_path)
     window.move(40, 50)

@@ -20,6 +20,7 @@ from tests.app.store import chats
 from tests.app.store.chats import chat_of
 
 
+@pytest.mark.sweep
 @settings(max_examples=15)
 @given(st.lists(chats.chats, max_size=3))
 def test_json_comes_back_exactly(many: list[Conversation]) -> None:
@@ -70,6 +71,7 @@ tricky = st.sampled_from(
 words = st.lists(lines | tricky, max_size=6).map("\n".join).map(lambda text: text.strip("\n"))
 
 
+@pytest.mark.sweep
 @given(
     st.lists(st.tuples(words, words, st.lists(st.tuples(words, words), max_size=2)), min_size=1, max_size=3)
 )
@@ -188,6 +190,7 @@ def test_an_attachment_without_a_name_that_can_be_read_is_called_as_it_stands() 
 _OFFSETS = [timezone(timedelta(hours=hours)) for hours in (-23, 0, 23)]
 
 
+@pytest.mark.sweep
 @given(
     st.datetimes(timezones=st.sampled_from([None, *_OFFSETS]))
     | st.sampled_from([datetime.min, datetime.max]).flatmap(

@@ -59,6 +59,7 @@ def write(store: ChatStore, chat: Conversation, before: Conversation | None = No
         store.do(key_of(chat), chat, before)
 
 
+@pytest.mark.sweep
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(chats.chats, st.lists(chats.turns, min_size=1, max_size=4), st.booleans())
 def test_writing_only_what_changed_is_writing_it(

@@ -12,6 +12,7 @@ from app.store.packing import PackedTurn, columns_of, pack, packed, tokens_of, u
 from tests.app.store import chats
 
 
+@pytest.mark.sweep
 @given(chats.turn())
 def test_a_turn_comes_back_exactly(turn: Turn) -> None:
     assert unpacked(unpack(pack(packed(turn)), PackedTurn)) == turn

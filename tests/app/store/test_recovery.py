@@ -135,6 +135,7 @@ def test_each_chat_is_read_from_the_newest_copy_that_has_it_whole(
     assert again.load("c4") == chat_of(4, turns=2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_found_is_in_the_chat_or_document_as_it_is_read(
     tmp_path: Path, libraries: list[Library], seed: int
@@ -205,6 +206,7 @@ def test_tables_that_change_places_hide_nothing(folder: Path, libraries: list[Li
         library.close()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("bad", ["page", "schema", "letters", "table", "version"])
 def test_a_damaged_database_is_not_written_to_and_is_kept(
     folder: Path, libraries: list[Library], bad: str
@@ -311,6 +313,7 @@ def test_a_file_that_no_repair_completed_replaces_nothing(
     assert not stump.exists()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("version", [0, 1, schema.VERSION, schema.VERSION + 9])
 def test_a_database_of_another_program_or_a_newer_one_is_left_as_it_is(
     tmp_path: Path, libraries: list[Library], version: int

@@ -126,6 +126,7 @@ def damaged_copy(data: bytes, pages: set[int], how: str, dice: random.Random) ->
     return bytes(copy)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("how", ["64 bytes", "zeroed", "random"])
 @pytest.mark.parametrize("page", thinned(range(1, 13), keep=(1, 2, 5, 9)))
 def test_one_damaged_page_hides_no_other(written: Written, page: int, how: str) -> None:
@@ -310,6 +311,7 @@ def test_the_first_backup_comes_after_the_tenth_turn(tmp_path: Path) -> None:
         assert store.load("c2") == chat_of(2, 1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("obstacle", [*KINDS, "letter"])
 @pytest.mark.parametrize("backup", [True, False])
 def test_what_is_in_place_of_the_database_is_named(

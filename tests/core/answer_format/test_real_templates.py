@@ -132,6 +132,7 @@ def calling(source: str) -> tuple[str, str] | None:
     return None
 
 
+@pytest.mark.sweep
 @each_template
 def test_calls_are_parsed_back(path: Path) -> None:
     source = path.read_text(encoding="utf-8")

@@ -258,6 +258,7 @@ def drawn_answer(draw: random.Random, format: AnswerFormat, whole: list[str]) ->
     return "".join(pieces)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_cuts_leave_no_trace(name: str) -> None:
     draw, format = random.Random(name), FORMATS[name]
@@ -272,6 +273,7 @@ def test_the_cuts_leave_no_trace(name: str) -> None:
             assert joined([one for each in parts(text, format, step) for one in each]) == joined(made), step
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_nested_is_read_alike_in_pieces_of_any_size(name: str) -> None:
     """An answer, a call or a thought inside of another one, at any place, also damaged."""
@@ -320,6 +322,7 @@ def test_every_syntax_is_tried() -> None:
     assert WRITTEN.keys() | IN_HEADERS == {each.name for each in SYNTAXES}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRITTEN)
 def test_calls_are_read_without_any_one_of_their_closing_marks(name: str) -> None:
     format = AnswerFormat(calls=(name,))
@@ -398,6 +401,7 @@ def test_a_thought_may_begin_with_its_tag_again(channels: str) -> None:
     assert read("<think>\n<think>Oh.</think>So.", AnswerFormat(channels=channels)) == ("Oh.", "So.", [])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRITTEN)
 def test_calls_that_end_an_open_thought_are_calls(name: str) -> None:
     written = without(WRITTEN[name])
@@ -408,6 +412,7 @@ def test_calls_that_end_an_open_thought_are_calls(name: str) -> None:
         assert read(f"I write.\n{without(WRITTEN[name], missing)}", thinking(name)) == expected
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRITTEN)
 def test_drafts_of_calls_in_a_closed_thought_stay_there(name: str) -> None:
     written = without(WRITTEN[name]).rstrip()
@@ -420,6 +425,7 @@ def test_drafts_of_calls_in_a_closed_thought_stay_there(name: str) -> None:
     assert (text, calls) == ("", list(CALLS))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -440,6 +446,7 @@ def test_examples_are_text(name: str, before: str, after: str) -> None:
     assert read(text, AnswerFormat(calls=(name,))) == ("", text, [])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_fenced_call_at_the_end_is_one(name: str) -> None:
     text = f"I write.\n```\n{without(WRITTEN[name])}\n```"

@@ -33,6 +33,7 @@ def test_the_verdict_in_words() -> None:
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "values",
     [
@@ -52,6 +53,7 @@ def test_both_sides_write_the_same(toy_engine: Engine, values: dict[str, float])
     assert bool(sampled_as(settings.sampling)) == bool(values)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("family", ["mimo", "qwen3_5"])
 def test_mlx_lm_goes_on_with_its_cache_whatever_that_holds(family: str, tmp_path: Path) -> None:
     """Layers with a state alone have no offset, from which one could read what the cache holds."""

@@ -69,6 +69,7 @@ def records(out: Path) -> list[Record]:
     return [msgspec.json.decode(line, type=Record) for line in lines]
 
 
+@pytest.mark.sweep
 def test_every_case_with_every_configuration(
     folder: Path, prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_every_case_with_every_configuration(
     assert "30 of 30 compared outputs are equal" in report
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("gullible")
 def test_a_difference_fails_and_is_explained_by_margins(folder: Path, prompts: Path, tmp_path: Path) -> None:
     assert main(words(folder, prompts, tmp_path, "--drafters", "ngram-simple")) == 1
@@ -119,6 +121,7 @@ def test_an_answer_of_one_token_has_no_decode_time(folder: Path, prompts: Path, 
     assert "## Decoding" not in report
 
 
+@pytest.mark.sweep
 def test_prompts_have_the_exact_lengths(folder: Path, prompts: Path, tmp_path: Path) -> None:
     more = ("--drafters", "auto", "--prompt-tokens", "6,40", "--set", "decoding.exactness=fast,exact")
     assert main([*words(folder, prompts, tmp_path, *more), "--pairs", "1"]) == 0
@@ -132,6 +135,7 @@ def test_prompts_have_the_exact_lengths(folder: Path, prompts: Path, tmp_path: P
     }
 
 
+@pytest.mark.sweep
 def test_documents_are_read_sparsely(folder: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.txt"
     own.write_text("Ships come and go. " * 60)
@@ -175,6 +179,7 @@ def test_cases_that_cannot_be_made(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.sweep
 def test_model_defaults_sample_on_both_sides(prompts: Path, tmp_path: Path) -> None:
     write_toy_model(tmp_path / "model")
     defaults = {"do_sample": True, "temperature": 0.8, "top_k": 5}
@@ -207,6 +212,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+@pytest.mark.sweep
 def test_a_stopped_run_continues(
     folder: Path,
     prompts: Path,
@@ -253,6 +259,7 @@ def stream(command: list[str]) -> tuple[int, list[BenchEvent]]:
     return status, events
 
 
+@pytest.mark.sweep
 def test_the_stream_has_every_record(folder: Path, prompts: Path, tmp_path: Path) -> None:
     status, events = stream(words(folder, prompts, tmp_path, "--drafters", "frequency"))
     assert status == 0

@@ -104,6 +104,7 @@ def bench(model: Path, out: Path, *options: str, name: str = "retrieval") -> lis
     return [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()[1:]]
 
 
+@pytest.mark.sweep
 def test_results_and_report_and_resuming(
     toy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +203,7 @@ def test_the_report_names_kinds_that_are_worse_than_words() -> None:
     assert "- other, 1 questions: no encoder" in report
 
 
+@pytest.mark.sweep
 def test_right_answers_after_sparse_and_complete_reading(
     toy_folder: Path, toy_engine: Engine, short: tuple[BenchDocument, str], tmp_path: Path
 ) -> None:

@@ -260,6 +260,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.sweep
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(st.text(max_size=4), json_values, max_size=3), max_size=4), st.integers(1, 7))
 def test_an_array_is_split_into_its_elements(values: list[Any], piece_bytes: int) -> None:

@@ -23,6 +23,7 @@ def draftlight(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sweep
 def test_generate_prints_the_answer_and_figures(toy_folder: Path) -> None:
     options = ("--prompt", "hello", "--max-tokens", "8", "--drafter", "off")  # one step has no speed
     done = draftlight("generate", "--model", str(toy_folder), *options)
@@ -32,6 +33,7 @@ def test_generate_prints_the_answer_and_figures(toy_folder: Path) -> None:
     assert "tok/s" in done.stderr
 
 
+@pytest.mark.sweep
 def test_generate_json_is_one_event_a_line(toy_folder: Path, tmp_path: Path) -> None:
     document = tmp_path / "notes.txt"
     document.write_text("abc abc abc abc")
@@ -78,6 +80,7 @@ def test_what_goes_wrong_is_said(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.sweep
 def test_help_and_version() -> None:
     assert "generate" in draftlight("--help").stdout
     assert draftlight("--version").stdout.strip()

@@ -130,6 +130,7 @@ def test_a_starter_that_is_damaged_is_noted(home: Path, capsys: pytest.CaptureFi
     assert any(line.startswith("note    Starter model") and "manifest" in line for line in lines(capsys))
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform != "linux", reason="MLX uses OpenBLAS on Linux alone")
 def test_how_many_threads_compute_is_said(home: Path) -> None:
     done = subprocess.run(

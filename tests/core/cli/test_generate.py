@@ -164,6 +164,7 @@ def test_an_answer_of_one_step_has_no_speed() -> None:
     assert "0.0 tok/s" not in words
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform == "win32", reason="it needs a pseudo-terminal")
 @pytest.mark.parametrize("quiet", [False, True])
 def test_how_far_it_is_stands_on_a_terminal_and_is_gone_before_the_answer(

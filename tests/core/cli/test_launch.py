@@ -46,6 +46,7 @@ def program_in(folder: Path, text: str) -> Path:
     return program
 
 
+@pytest.mark.sweep
 def test_a_client_uses_the_server_and_gives_its_status(toy_folder: Path, tmp_path: Path) -> None:
     needs_programs_in(tmp_path)
     # A shell starts it: the first line of a script cannot name an interpreter whose path has a space.
@@ -58,6 +59,7 @@ def test_a_client_uses_the_server_and_gives_its_status(toy_folder: Path, tmp_pat
     assert json.loads(out) == [["-p", "--model", "x"], "toy", "toy"]
 
 
+@pytest.mark.sweep
 def test_a_client_that_cannot_start_is_named(toy_folder: Path, tmp_path: Path) -> None:
     needs_programs_in(tmp_path)
     program = program_in(tmp_path, "#!/no/such/interpreter\n")
@@ -68,6 +70,7 @@ def test_a_client_that_cannot_start_is_named(toy_folder: Path, tmp_path: Path) -
     assert CLIENTS["claude"] in err
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_while_the_model_is_loaded(
     number: signal.Signals, toy_folder: Path, tmp_path: Path
@@ -82,6 +85,7 @@ def test_a_signal_ends_it_while_the_model_is_loaded(
     assert process.returncode == 130
 
 
+@pytest.mark.sweep
 def test_a_client_is_ended_with_it_and_its_signal_is_a_status(toy_folder: Path, tmp_path: Path) -> None:
     needs_programs_in(tmp_path)
     program_in(tmp_path, "#!/bin/sh\ntrap 'kill -KILL $$' TERM\necho begun\nwhile :; do :; done\n")

@@ -69,6 +69,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield hub
 
 
+@pytest.mark.sweep
 def test_a_models_whole_life(hub: Hub, toy_folder: Path) -> None:
     done = models("download", NAME)
     assert done.returncode == 0, done.stderr
@@ -95,6 +96,7 @@ def test_a_models_whole_life(hub: Hub, toy_folder: Path) -> None:
     ]
 
 
+@pytest.mark.sweep
 def test_an_interrupted_download_is_listed_and_goes_on(hub: Hub) -> None:
     hub.trouble = Trouble(bytes_per_s=60_000)
     with running([*COMMAND, "download", NAME]) as process:
@@ -123,6 +125,7 @@ def test_one_ctrl_c_is_enough_whatever_becomes_of_it(hub: Hub) -> None:
     assert f"To continue: draftlight models download {NAME}" in said
 
 
+@pytest.mark.sweep
 def test_a_command_that_needs_a_model_gets_it_and_says_so(hub: Hub) -> None:
     words = ["generate", "--model", NAME, "--prompt", "hello", "--max-tokens", "4", "--json"]
     for number in range(2):
@@ -138,6 +141,7 @@ def test_a_command_that_needs_a_model_gets_it_and_says_so(hub: Hub) -> None:
         assert json.loads(done.stdout.splitlines()[-1])["type"] == "finished"
 
 
+@pytest.mark.sweep
 def test_what_arrived_can_be_discarded(hub: Hub) -> None:
     hub.trouble = Trouble(wrong_hash=True)
     done = models("download", NAME)
@@ -171,6 +175,7 @@ def test_a_model_that_the_hub_lacks_is_named(hub: Hub) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.sweep
 def test_a_removed_folder_is_listed_with_its_reason(hub: Hub, toy_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(toy_folder, tmp_path / "gone")
     assert models("import", str(tmp_path / "gone")).returncode == 0

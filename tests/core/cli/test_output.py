@@ -31,6 +31,7 @@ def draftlight(arguments: list[str], redirected: str) -> subprocess.CompletedPro
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_a_reader_that_left_is_no_failure_to_tell_of(arguments: list[str]) -> None:
     # `exec <&-` closes the pipe before anything is written to it.
@@ -48,6 +49,7 @@ def test_a_full_disk_is_said_in_a_sentence(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.sweep
 def test_a_reader_that_left_while_answering(toy_folder: Path) -> None:
     arguments = ["generate", "--model", str(toy_folder), "--prompt", "x", "--max-tokens", "400"]
     done = draftlight(arguments, "2>&1 | head -c 1")

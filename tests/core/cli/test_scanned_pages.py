@@ -42,6 +42,7 @@ def changes(lines: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return [(each["asked"], each["used"], each["reason"]) for each in found if each["setting"] == "images"]
 
 
+@pytest.mark.sweep
 def test_the_pages_nearest_to_the_question_are_read_and_the_others_named(
     seeing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_the_pages_nearest_to_the_question_are_read_and_the_others_named(
     assert "scan.pdf: reading pages 6 to 10, 12 to 14 as images" in told
 
 
+@pytest.mark.sweep
 def test_a_file_of_scans_alone_is_read(
     seeing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

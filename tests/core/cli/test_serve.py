@@ -51,6 +51,7 @@ def chat(line: http.client.HTTPConnection, key: str = "", **fields: object) -> t
     return reply.status, reply.read()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_answers_until_it_is_stopped(toy_folder: Path, number: signal.Signals) -> None:
     with started("--model", str(toy_folder), "--temperature", "0.5") as (process, line):
@@ -81,6 +82,7 @@ def test_a_key_is_made_kept_to_its_owner_and_asked_for(toy_folder: Path, tmp_pat
         assert "A new key is in" in err
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
@@ -128,6 +130,7 @@ def test_a_request_loads_the_model_that_it_names_if_that_is_allowed(
         assert "Traceback" not in err
 
 
+@pytest.mark.sweep
 def test_a_worker_that_dies_is_told_and_replaced(toy_folder: Path) -> None:
     with started("--model", str(toy_folder)) as (process, line):
         before = chat(line)

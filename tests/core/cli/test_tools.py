@@ -17,6 +17,7 @@ def command(folder: Path) -> list[str]:
     return ["--command", shlex.join([sys.executable, str(HERE / "plain_server.py"), str(folder)])]
 
 
+@pytest.mark.sweep
 def test_a_server_is_listed_and_called(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", "list", "--json", *command(tmp_path)]) == 0
     tools = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

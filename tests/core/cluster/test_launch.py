@@ -33,6 +33,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sweep
 def test_mlx_launch_answers_as_one_process(tmp_path: Path, toy: Path) -> None:
     more = ("--max-tokens", "12", "--drafter", "cacheback")
     words = [*child_command("generate"), "--model", str(toy), *_ANSWER, *more]
@@ -68,6 +69,7 @@ def answering(home: Path, toy: Path) -> Iterator[list[subprocess.Popen[str]]]:
         yield ranks
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("rank", "number"),
     [
@@ -121,6 +123,7 @@ def test_a_model_that_another_rank_lacks_is_refused(tmp_path: Path, toy: Path) -
         assert ranks[1].wait(_END_S) == 0
 
 
+@pytest.mark.sweep
 def test_heads_that_do_not_divide_are_refused_before_joining(tmp_path: Path, toy: Path) -> None:
     words = child_command("generate", "--model", str(toy), *_ANSWER)
     with launch(tmp_path, 3, words) as ranks:

@@ -128,6 +128,7 @@ def told_engine(architecture: str, toy_folder: Path) -> tuple[Engine, _Told]:
 KINDS = ["llama", "gemma3_text", "qwen3_5", "deepseek_v3", "ministral3"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(KINDS, keep=["qwen3_5"]))
 def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path) -> None:
     engine, model = told_engine(architecture, toy_folder)
@@ -153,6 +154,7 @@ def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path
     assert model.forwards > 100
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(["llama", "gemma3_text", "qwen3_5"], keep=["gemma3_text"]))
 def test_gaps_are_the_same_there(architecture: str, toy_folder: Path) -> None:
     engine, model = told_engine(architecture, toy_folder)

@@ -105,6 +105,7 @@ def answer(sampling: Sampling = Sampling()) -> list[int]:  # noqa: B008
     return [token for step in loop.steps(60) for token in step.tokens]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("value", WHOLE_ROW)
 @pytest.mark.parametrize("drafts", [False, True], ids=["ahead", "looked-up"])
 def test_plain_steps_end(value: float, drafts: bool) -> None:
@@ -117,6 +118,7 @@ def test_one_bad_logit_is_enough(value: float, ids: slice) -> None:
     assert broken_run(breaking(value, ids), Drafter(), drafts=False) == answer()[:SOUND]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 @pytest.mark.parametrize("value", WHOLE_ROW)
 def test_sampled_and_penalised_steps_end(sampling: Sampling, value: float) -> None:

@@ -53,6 +53,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("spoil", [0.0, 0.3])
 def test_drafts_on_a_deep_model_equal_plain_decoding(deep: Any, spoil: float) -> None:
     rng = random.Random(7)
@@ -83,6 +84,7 @@ def test_a_pass_that_runs_ahead_is_started_as_a_whole(deep: Any, started: list[i
     assert len(started) == EARLY_STARTS + 10
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafts", ["chains", "trees"])
 @pytest.mark.parametrize(
     "architecture",

@@ -285,6 +285,7 @@ class Guessing(Drafter):
         return Draft.chain([self._chance.choice((*ids("aq<"), 7)) for _ in range(3)][:budget])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", thinned(range(6), keep=(3,)))
 def test_what_runs_ahead_with_a_grammar_writes_the_same(
     loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -394,6 +395,7 @@ def test_the_tokenizer_is_bridged_once(loaded: LoadedModel) -> None:
     assert grammars._bridged() is bridged
 
 
+@pytest.mark.sweep
 def test_the_engine_starts_without_llguidance() -> None:
     code = "import sys, core.engine.engine; print('llguidance' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

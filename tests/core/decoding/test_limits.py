@@ -31,6 +31,7 @@ def model() -> Any:
     return toy_model()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
 def test_blocks_are_no_wider_than_the_limit(model: Any, limit: int) -> None:
     rng = random.Random(5)
@@ -43,6 +44,7 @@ def test_blocks_are_no_wider_than_the_limit(model: Any, limit: int) -> None:
     assert any(step.drafted for step in steps) == (limit > 1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("more", [0, 1, 15])
 def test_no_block_is_verified_behind_the_limit_of_length(model: Any, more: int) -> None:
     rng = random.Random(5)

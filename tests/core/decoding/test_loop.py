@@ -177,6 +177,7 @@ def test_rankings_are_read_from_what_came_with_the_ids(dtype: Any, monkeypatch: 
     assert len(awaited) == len(ranked) == len(steps)  # pipelined ones, too
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("spoil", [0.0, 0.2, 1.0])
 def test_mixed_good_and_bad_drafts_equal_plain_decoding(model: Any, spoil: float) -> None:
     rng = random.Random(5)
@@ -200,6 +201,7 @@ class Unsure(Oracle):
         return self._rng.random()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("asking", [0.05, 0.6])
 @pytest.mark.parametrize("sampling", ["greedy", *SAMPLINGS])
 def test_entering_and_leaving_the_pipeline_equals_plain_decoding(
@@ -234,6 +236,7 @@ def test_a_rest_runs_ahead_at_once_where_asking_takes_long(model: Any) -> None:
     assert [step.pipeline for step in steps[rest : rest + 3]] == ["enters", "ahead", "ahead"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("asking", [0.05, 0.6])
 def test_nothing_is_drafted_where_every_price_says_that_it_loses(model: Any, asking: float) -> None:
     """Though every guess is right, and the drafter is sure of it."""
@@ -264,6 +267,7 @@ def test_nothing_is_drafted_where_every_price_says_that_it_loses(model: Any, ask
     assert gate.state == "resting"
 
 
+@pytest.mark.sweep
 def test_asking_that_costs_more_than_it_brings_leaves_the_speed_of_plain_decoding(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,6 +349,7 @@ def test_the_next_pass_is_started_before_tokens_are_handed_out(
         assert not any(step.host_s for step in steps)
 
 
+@pytest.mark.sweep
 def test_seeds_and_positions_matter(model: Any) -> None:
     prompt = prompt_with_repetition(random.Random(1))
     runs = [
@@ -376,6 +381,7 @@ def test_the_penalty_sees_the_prompt() -> None:
     assert sampler.choose(logits, RowInputs([0], mx.array([[1]], dtype=mx.uint32))).pull() == [2]
 
 
+@pytest.mark.sweep
 def test_sampling_follows_the_distribution() -> None:
     """20,000 position-seeded draws from four tokens: each frequency within 4 standard errors."""
     probabilities = np.array([0.5, 0.3, 0.15, 0.05])

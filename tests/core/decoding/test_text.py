@@ -90,6 +90,7 @@ def streamed(tokenizer: TokenizerWrapper, ids: list[int], before: list[int] | No
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("count", thinned([15, 200], keep=[15]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_texts_are_what_decoding_the_whole_gives(

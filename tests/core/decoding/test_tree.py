@@ -88,6 +88,7 @@ def largest_error(
     return worst
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("tokens", CONTEXTS)
 @pytest.mark.parametrize("name", TREES)
 def test_every_node_of_a_random_tree_equals_its_chain(name: str, tokens: int) -> None:
@@ -100,6 +101,7 @@ def test_every_node_of_a_random_tree_equals_its_chain(name: str, tokens: int) ->
         assert largest_error(model, cache, ids(rng, lead + nodes), parents, lead) <= FLOAT32, (lead, parents)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", TREES)
 def test_trees_are_exact_after_single_tokens(name: str) -> None:
     """Single tokens leave a rotated or half-filled window buffer behind, which a prompt does not."""

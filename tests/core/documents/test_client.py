@@ -52,6 +52,7 @@ def test_a_folder_with_modules_of_its_own_runs_nothing(
     assert DocumentReading(Path("a.docx")).run().text == "words"
 
 
+@pytest.mark.sweep
 def test_a_page_that_does_not_fit_in_memory_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     file = tmp_path / "plan.pdf"
     line = b"BT /F1 12 Tf 20 200 Td (Hello) Tj ET\n"

@@ -80,6 +80,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_time_grows_with_the_length_alone(shape: str) -> None:
     markup = SHAPES[shape] * (300_000 // len(SHAPES[shape]))

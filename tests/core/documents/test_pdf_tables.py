@@ -38,6 +38,7 @@ def test_every_word_is_in_one_cell_of_one_table_at_most(seed: int) -> None:
         assert sorted(filter(None, cells)) == sorted(words[index].text for index in table.words)
 
 
+@pytest.mark.sweep
 def test_a_page_of_many_pieces_takes_bounded_work() -> None:
     words = [
         Word(Box(left, top, left + 8, top + 10), "x")

@@ -84,6 +84,7 @@ def test_a_right_prediction_of_a_file_makes_wide_blocks(name: str, lines: int, c
     assert right.accepted / right.tested > 0.99
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["auto", "ngram-simple"])
 def test_an_edited_file_is_copied_across_its_changes(name: str) -> None:
     """A name replaced in every fifth line, lines left out, and lines put in."""

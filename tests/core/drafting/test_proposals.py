@@ -90,6 +90,7 @@ def _choices(tokens: Sequence[int], parents: Sequence[int], text: Sequence[int],
     return choices
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("costs", COSTS, ids=str)
 @pytest.mark.parametrize("states", thinned([0.3, 0.99], keep=[0.99]))
 def test_a_model_that_is_always_wrong_costs_next_to_nothing(
@@ -106,6 +107,7 @@ def test_a_model_that_is_always_wrong_costs_next_to_nothing(
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("costs", COSTS, ids=str)
 def test_a_good_model_gains(costs: tuple[float, float]) -> None:
     text = prose(2, 60 + TOKENS)

@@ -115,6 +115,7 @@ def test_a_question_continues_what_is_half_done(idle: Idle) -> None:
     assert idle.said[-1] == DocumentEmbedded("a", "done", 1.0)
 
 
+@pytest.mark.sweep
 def test_unloading_the_encoder_begins_the_document_again(idle: Idle) -> None:
     idle.work.add("a", LONG)
     idle.run(2)

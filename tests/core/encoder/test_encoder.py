@@ -70,6 +70,7 @@ def test_states_equal_a_float32_reference_with_and_without_padding() -> None:
         assert np.abs(found - expected).max() < 1e-3
 
 
+@pytest.mark.sweep
 def test_vectors_of_texts_are_the_normalised_means_of_all_states_of_the_first_256_tokens() -> None:
     encoder = shipped_encoder()
     texts = ["A ferry.", "The pilot of berth seven waits for the tide. " * 60, "x" * 90_000, "Rain?"]
@@ -84,6 +85,7 @@ def test_vectors_of_texts_are_the_normalised_means_of_all_states_of_the_first_25
     assert tokens[1] == 256
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "text", [" " * 9_000 + "tide " * 400, "supercalifragilistic " * 500, "潮" * 5_000, "naïve-ish " * 900]
 )
@@ -127,6 +129,7 @@ def test_missing_and_damaged_files_are_refused(tmp_path: Path, name: str, damage
     assert "Install Draftlight again" in caught.value.hint
 
 
+@pytest.mark.sweep
 def test_memory_stays_within_60_mb_after_an_embedding() -> None:
     """Measured in a process of its own, where MLX, which every worker holds, is loaded beforehand."""
     program = """

@@ -28,6 +28,7 @@ def test_a_question_in_other_words_is_nearest_to_its_sentence(index: int) -> Non
     assert int(cosines.argmax()) == index
 
 
+@pytest.mark.sweep
 def test_vectors_have_the_promised_shapes_and_count_every_piece() -> None:
     text, passages = passages_of(SENTENCES * 20)
     vectors = finished(embed(shipped_encoder(), text, passages))
@@ -51,6 +52,7 @@ def test_a_piece_is_the_weighted_mean_of_its_two_windows() -> None:
     assert np.abs(vectors.means[0] - expected).max() < 2e-3
 
 
+@pytest.mark.sweep
 def test_windows_that_reach_no_passage_are_skipped_and_change_nothing() -> None:
     text, passages = passages_of(SENTENCES * 16)
     whole = finished(embed(shipped_encoder(), text, passages))

@@ -68,6 +68,7 @@ def ahead(engine: Engine, messages: list[Message], pieces: int | None = None, **
     return done
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=KEPT))
 @pytest.mark.parametrize("template", thinned(list(TEMPLATES), keep=["dropped"]))
 def test_an_answer_is_that_of_a_cold_start_whenever_the_question_comes(
@@ -98,6 +99,7 @@ def test_an_answer_is_that_of_a_cold_start_whenever_the_question_comes(
     engine.unload()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=["qwen3_5"]))
 def test_a_removed_document_leaves_the_others_read(architecture: str, tmp_path: Path) -> None:
     engine = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
@@ -117,6 +119,7 @@ def test_a_removed_document_leaves_the_others_read(architecture: str, tmp_path: 
     engine.unload()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("whole", [True, False])
 def test_whatever_comes_between_answers_stay_those_of_a_cold_start(whole: bool, tmp_path: Path) -> None:
     """Some walks of the campaign `reading-ahead`."""
@@ -175,6 +178,7 @@ COLUMNS: dict[str, object] = CHOSEN | {
 PLAIN = [name for name, each in ARCHITECTURES.items() if set(each.caches) == {FULL}]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(PLAIN, keep=["llama"]))
 def test_a_small_model_that_has_read_all_attends_to_the_passages_that_match(
     architecture: str, tmp_path: Path
@@ -314,6 +318,7 @@ def test_a_reading_of_the_rest_that_fails_leaves_what_was_read(
     assert ask(engine, messages, **CHOSEN)[1] == dense
 
 
+@pytest.mark.sweep
 def test_when_all_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_of(tiny("llama"), "llama", TEMPLATES["dropped"], tmp_path)
     question = Message("user", "What says line 7?", DOCUMENTS)
@@ -386,6 +391,7 @@ def test_it_waits_while_the_system_saves_energy(energy: list[str], tmp_path: Pat
     engine.unload()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["eagle3-specforge", "dflash", "gemma4"])
 def test_the_head_reads_ahead_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
@@ -412,6 +418,7 @@ def test_the_head_reads_ahead_too(name: str, tmp_path: Path, monkeypatch: pytest
         assert engine.sequence.head is None or engine.sequence.head.skipped == 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("pieces", "reads"), [(None, "columns"), (12, "sparse")])
 def test_a_head_that_read_ahead_drafts_for_columns(
     pieces: int | None, reads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -128,6 +128,7 @@ def test_a_windowed_draft_model_is_refused(toy_engine: Engine, tmp_path: Path, l
     assert (len(loads), alive(loads)) == (1, 0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "values", [{"draft_model.model": ""}, {"drafting.drafter": "off"}, {"draft_model.model": "other"}]
 )

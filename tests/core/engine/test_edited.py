@@ -47,6 +47,7 @@ def canonical(tokenizer: TokenizerWrapper, text: str, prompt: Prompt = PROMPT) -
     return edited_ids(tokenizer, prompt, None, (TYPED,), (text,))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", FAITHFUL)
 def test_an_edited_answer_has_the_tokens_of_its_text(kind: str, tmp_path: Path) -> None:
     tokenizer = loaded(kind, tmp_path)
@@ -102,6 +103,7 @@ def test_as_many_texts_as_tokens_are_needed(toy_engine: Engine) -> None:
         list(toy_engine.generate(request))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=["llama", "qwen3_5"]))
 @pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["cacheback"]))
 def test_the_model_continues_as_if_it_had_written_the_edit(

@@ -153,6 +153,7 @@ def calls(drafts: bool = True) -> Grammar:
     return Grammar("tool_calls", json.dumps(CALL), drafts, "<tool_call>", "</tool_call>")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("drafter", thinned(["off", "auto", "cacheback"], keep=["cacheback"]))
 def test_a_call_among_free_text_keeps_its_schema(toy_engine: Engine, drafter: str, sampling: str) -> None:
@@ -177,6 +178,7 @@ def test_a_call_among_free_text_keeps_its_schema(toy_engine: Engine, drafter: st
     assert answer(False)[0] == text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", ["off", "auto"])
 def test_text_without_a_call_is_what_it_is_without_the_grammar(toy_engine: Engine, drafter: str) -> None:
     """As long as it is text: no grammar allows the stray bytes and control tokens of this random model."""

@@ -105,6 +105,7 @@ def test_a_head_that_is_never_right_is_dropped_within_64_tokens(
     assert max(after - at for at, after in pairwise([*asked, 96])) >= 32
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", thinned((*CONFIGS, *OTHERS), keep=(*FEW, "dflash")))
 def test_guesses_of_later_turns_are_those_of_a_cold_start(
     engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch
@@ -146,6 +147,7 @@ def test_guesses_of_later_turns_are_those_of_a_cold_start(
         assert ask(cold, context, len(got.tokens)).tokens == got.tokens
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", thinned((*CONFIGS, *OTHERS), keep=("qwen3_5", "eagle3-speculators")))
 @pytest.mark.usefixtures("engine")  # which writes the model
 def test_guesses_after_a_chat_was_loaded_are_those_without_saving(
@@ -222,6 +224,7 @@ def _read_at_once(head: HeadProposer, engine: Engine, context: Sequence[int]) ->
     head.receive(range(len(ids)), ids, states)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("place", PLACES)
 def test_drafted_answers_equal_plain_ones_in_every_layout(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

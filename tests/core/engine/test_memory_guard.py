@@ -143,6 +143,7 @@ def test_other_chats_are_freed_first(engine: Engine, memory: Memory, monkeypatch
     assert len(cache) == 1
 
 
+@pytest.mark.sweep
 def test_an_answer_is_limited_to_what_fits(engine: Engine, memory: Memory) -> None:
     need = engine.loaded.need
     assert need is not None
@@ -188,6 +189,7 @@ def test_what_drafts_is_loaded_once_it_fits(second: str, folder: Path, tmp_path:
     engine.unload()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("layers", "kv_heads", "head_dim", "chunk_tokens", "kv"),
     [

@@ -51,6 +51,7 @@ def decode(
     return [token for step in steps for token in step.tokens], sum(step.accepted for step in steps)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "architecture", thinned(TREES, keep=["llama", "gemma3_text", "gpt_oss", "mistral3", "deepseek_v3"])
 )
@@ -72,6 +73,7 @@ CLOSED = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("architecture", "kind"),
     [

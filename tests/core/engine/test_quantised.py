@@ -64,6 +64,7 @@ def changes(finished: Finished) -> dict[str, str]:
     return {each.setting: f"{each.used}: {each.reason}" for each in finished.effective.changes}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", ["llama"])
 def test_another_precision_is_not_reused(engine: Engine, architecture: str, toy_folder: Path) -> None:
     prompt = prompt_with_repetition(random.Random(1))
@@ -81,6 +82,7 @@ def test_another_precision_is_not_reused(engine: Engine, architecture: str, toy_
             assert finished.stats.reused_tokens == shared
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", REFUSED)
 def test_an_unsupported_model_answers_in_full_precision_and_says_so(
     engine: Engine, architecture: str, toy_folder: Path

@@ -253,6 +253,7 @@ def kept_ids(engine: Engine, stats: Stats) -> list[int]:
     return [tokens[at] for at in sorted(held(engine)) if at < stats.prompt_tokens]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", thinned(DRAFTING, keep=["auto", "cacheback"]))
 def test_closed_up_is_a_reading_of_the_kept_tokens_alone(engine: Engine, folder: Path, drafter: str) -> None:
     answers = []
@@ -287,6 +288,7 @@ def long_chat(engine: Engine, words: str, **values: object) -> tuple[Finished, l
     return finished, events
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", ["off", "auto", "draft-model"])
 def test_of_a_text_longer_than_the_context_what_fits_is_read(
     engine: Engine, folder: Path, drafter: str
@@ -308,6 +310,7 @@ def test_of_a_text_longer_than_the_context_what_fits_is_read(
     assert tokens[:2] == plain(engine, kept_ids(engine, stats), 2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", thinned(range(5), keep=[1]))
 def test_a_draft_model_is_never_asked_beyond_its_context_and_the_answer_says_so(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -356,6 +359,7 @@ def test_where_that_is_not_wanted_it_is_refused(engine: Engine, refusing: dict[s
         long_chat(engine, "What is the heron of page 3?", **refusing)
 
 
+@pytest.mark.sweep
 def test_a_chat_goes_on_beyond_the_context_until_it_must_choose_anew(engine: Engine) -> None:
     messages: tuple[Message, ...] = ()
     reused = []
@@ -378,6 +382,7 @@ def test_a_chat_goes_on_beyond_the_context_until_it_must_choose_anew(engine: Eng
     assert 0 in reused[1:]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", thinned(KINDS, keep=["gemma3_text", "qwen3_5", "deepseek_v3", "llama4"]))
 def test_every_kind_of_cache_gets_a_quotation(any_engine: Engine, name: str) -> None:
     chat = Chat(any_engine)

@@ -78,6 +78,7 @@ def idle(engine: Engine) -> None:
 # ---- equal answers
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=ONE_OF_EACH))
 @pytest.mark.parametrize("sampled", thinned([False, True], keep=[False]))
 @pytest.mark.parametrize("bits", ["off", pytest.param("8", marks=pytest.mark.sweep)])
@@ -143,6 +144,7 @@ def answer(engine: Engine, question: Generate) -> tuple[list[int], Finished]:
     return [token.id for token in tokens], finished
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=["llama", "gemma3_text"]))
 @pytest.mark.parametrize("bits", ["off", pytest.param("8", marks=pytest.mark.sweep)])
 def test_what_was_read_ahead_before_a_restart_is_not_read_again(

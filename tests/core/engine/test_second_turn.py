@@ -120,6 +120,7 @@ def cases(kept: tuple[str, ...]) -> list[Any]:
     ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("architecture", "template"), cases(KEPT))
 def test_the_second_turn_reuses_a_long_first_one(engine: Engine, architecture: str, template: str) -> None:
     assert_second_turn(engine)
@@ -134,6 +135,7 @@ def assert_second_turn(engine: Engine, **values: object) -> None:
     assert_as_cold(engine, messages, ids, **values)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("architecture", "template"), cases(("qwen3_5",)))
 def test_tool_loops_and_the_question_after_them_reuse_what_was_read(
     engine: Engine, architecture: str, template: str, monkeypatch: pytest.MonkeyPatch
@@ -187,6 +189,7 @@ KEEPING = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", KEPT)
 def test_the_token_before_the_answer_merges_with_its_first_word(architecture: str, tmp_path: Path) -> None:
     template = """

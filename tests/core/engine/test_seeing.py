@@ -34,6 +34,7 @@ def engine(seeing_engine: Engine) -> Engine:
     return seeing_engine
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", DRAFTING)
 def test_a_drafted_answer_is_the_plain_one(
     drafter: str, engine: Engine, pictures: tuple[Image, ...], seeing_folder: Path
@@ -51,6 +52,7 @@ def test_a_drafted_answer_is_the_plain_one(
         assert finished.stats.accepted > 0
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("values", PENALTIES)
 def test_penalties_and_noise_see_the_text_alone(
     values: dict[str, Any], engine: Engine, pictures: tuple[Image, ...]
@@ -73,6 +75,7 @@ def test_a_grammar_drafts_behind_an_image(engine: Engine, pictures: tuple[Image,
     assert finished.stats.forced > 0
 
 
+@pytest.mark.sweep
 def test_later_turns_edits_and_other_images_are_answered_as_from_cold(
     engine: Engine, pictures: tuple[Image, ...]
 ) -> None:
@@ -136,6 +139,7 @@ def test_pages_of_documents_are_read_after_their_names_and_the_unread_are_told(
     assert f"a.pdf, page 2:\n{shown}\n\na.pdf, page 3:\n{shown}\n\nWha{shown}t?" in text
 
 
+@pytest.mark.sweep
 def test_a_chat_is_reopened_from_disk_with_its_images(engine: Engine, pictures: tuple[Image, ...]) -> None:
     settings = settings_of("auto", **{"sampling.max_tokens": 12, "prefill.save": True})
     text = "A long story of many words. " * 24
@@ -152,6 +156,7 @@ def test_a_chat_is_reopened_from_disk_with_its_images(engine: Engine, pictures: 
     assert finished.stats.disk_tokens > len(text)
 
 
+@pytest.mark.sweep
 def test_two_chats_about_one_image_do_not_mix(engine: Engine, pictures: tuple[Image, ...]) -> None:
     """They share its rows; each has its own continuation, whichever is asked, also with an edit between."""
     one, _, other = pictures  # of one size
@@ -179,6 +184,7 @@ def test_two_chats_about_one_image_do_not_mix(engine: Engine, pictures: tuple[Im
         assert (finished.stats.reused_tokens > rows) == (number > 0 and chat != "third"), number
 
 
+@pytest.mark.sweep
 def test_a_file_with_other_pixels_is_another_image(engine: Engine, tmp_path: Path) -> None:
     """A chat about a file is saved; the file is overwritten; the chat is opened again, by both hashes."""
     text = "A long story of many words. " * 12
@@ -212,6 +218,7 @@ def test_a_file_with_other_pixels_is_another_image(engine: Engine, tmp_path: Pat
         answered(engine, talks[0], settings)
 
 
+@pytest.mark.sweep
 def test_sparse_reading_keeps_images(engine: Engine, pictures: tuple[Image, ...]) -> None:
     document = Attachment(
         "a.txt", "".join(f"The number of box {n} is {n * 7919 % 1000}. " for n in range(40))
@@ -249,6 +256,7 @@ def test_drafters_tables_and_statistics_never_get_rows(
     assert max(given) < FIRST_IMAGE_ROW
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", ["draft-model", "auto"])
 def test_a_draft_model_that_does_not_see_is_asked_about_text_alone(
     drafter: str, engine: Engine, pictures: tuple[Image, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -55,6 +55,7 @@ def _rows(engine: Engine, image: Image) -> int:
     return len(engine._session.eyes().family.rows_of(image))
 
 
+@pytest.mark.sweep
 def test_an_image_is_read_as_soon_as_it_is_known(
     engine: Engine, pictures: tuple[Image, ...], decoded: list[str]
 ) -> None:

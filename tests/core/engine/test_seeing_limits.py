@@ -35,6 +35,7 @@ def engine(seeing_engine: Engine) -> Engine:
 # ---- memory
 
 
+@pytest.mark.sweep
 def test_a_tower_that_does_not_fit_is_refused_with_a_sentence(
     engine: Engine, pictures: tuple[Image, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_attention_in_blocks_is_that_of_one_pass(monkeypatch: pytest.MonkeyPatch
 # ---- ids of rows
 
 
+@pytest.mark.sweep
 def test_no_scorer_detokeniser_or_table_gets_a_row(
     engine: Engine, pictures: tuple[Image, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -163,6 +165,7 @@ def test_tables_that_are_saved_learn_no_row(
     assert max(learned) < FIRST_IMAGE_ROW
 
 
+@pytest.mark.sweep
 def test_a_continued_and_edited_answer_behind_an_image(engine: Engine, pictures: tuple[Image, ...]) -> None:
     """Penalties count the answer's begun tokens, which stand behind rows."""
     talk = [asked("", pictures[0])]
@@ -181,6 +184,7 @@ def test_a_continued_and_edited_answer_behind_an_image(engine: Engine, pictures:
 # ---- without an image
 
 
+@pytest.mark.sweep
 def test_nothing_of_images_is_imported_or_loaded_without_one(tmp_path: Path) -> None:
     """Neither by a model that sees and its answer, nor by reading ahead and counting."""
     write_seeing_model(tmp_path / "model")

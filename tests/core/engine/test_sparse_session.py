@@ -130,6 +130,7 @@ def greedy(model: Any, prompt: Sequence[int], skipped: Sequence[int], count: int
     return tokens[len(prompt) :]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("scorer", READERS)
 def test_the_answer_is_that_of_the_kept_tokens_alone(engine: Engine, folder: Path, scorer: str) -> None:
     prompt = prompt_of(1)
@@ -284,6 +285,7 @@ def test_auto_reads_whole_what_is_soon_read(engine: Engine) -> None:
     assert (map_of(events).dense_s or 0) > 10
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("words", ["Sum this up.", "Fasse das zusammen."])
 def test_where_nothing_stands_out_auto_reads_all_and_says_so(engine: Engine, words: str) -> None:
     auto = settings(**{"prefill.mode": "auto", "prefill.threshold_tokens": 500})
@@ -454,6 +456,7 @@ def cold(folder: Path, seed: int) -> list[int]:
     return answer
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("call", thinned([1, 2, 3, 5, 9, 14, 15, 17], keep=[1, 5, 15]))
 @pytest.mark.parametrize("scorer", READERS)
 def test_a_forward_that_fails_at_any_time_leaves_nothing_behind(
@@ -490,6 +493,7 @@ def test_a_forward_that_fails_at_any_time_leaves_nothing_behind(
     assert run(engine, prompt, settings(**{"prefill.mode": "off"}))[0] == cold(folder, 15)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("looks", thinned([0, 1, 4, 9, 12, 14, 15, 18, 25], keep=[1, 9, 14]))
 @pytest.mark.parametrize("scorer", READERS)
 def test_a_cancel_at_any_time_leaves_nothing_half_read(

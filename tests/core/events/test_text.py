@@ -86,6 +86,7 @@ def test_a_line_that_is_no_json_is_refused_all_the_same() -> None:
         decode_command(b'{"type": "\\ud83d", \xff')
 
 
+@pytest.mark.sweep
 def test_a_prompt_with_half_a_character_is_read(toy_engine: Engine) -> None:
     loaded = toy_engine.loaded
     messages = (Message("user", HALF, (Attachment("x\ud83d", HALF),)),)

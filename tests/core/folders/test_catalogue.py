@@ -85,6 +85,7 @@ def in_hub_cache(place: Path, source: Path, name: str, commit: str = "abc123") -
     return snapshot
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("form", ["plain", "quantised", "starter"])
 def test_an_entry_says_what_loading_says(
     form: str, tmp_path: Path, toy_folder: Path, converted: Path

@@ -53,6 +53,7 @@ def test_an_answer_without_any_template_says_so(folder: Path, damaged: str | Non
     assert has_template(folder) == (damaged is not None)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("key", ["chat_template_type", "tool_parser_type"])
 @pytest.mark.parametrize("name", ["of_next_year", "../evil", "a.b", 5])
 @pytest.mark.parametrize("place", ["chat_template.jinja", "tokenizer_config.json"])

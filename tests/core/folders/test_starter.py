@@ -77,6 +77,7 @@ def half(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "spoil",
     thinned(

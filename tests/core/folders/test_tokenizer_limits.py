@@ -81,6 +81,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", list(BAD))
 def test_a_tokenizer_without_bounds_is_refused(name: str, folder: Path) -> None:
     path = folder / "tokenizer.json"

@@ -146,6 +146,7 @@ DOUBLED = "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.
 LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -257,6 +258,7 @@ BAD: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", list(BAD))
 def test_a_bad_folder_is_one_row_with_its_reason(
     folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -278,6 +280,7 @@ def test_a_bad_folder_is_one_row_with_its_reason(
     assert str(caught.value) == f"{by_name['bad'].problem} {by_name['bad'].hint}"
 
 
+@pytest.mark.sweep
 def test_wrong_types_everywhere_are_never_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each field of the config in turn has each kind of value."""
     given = json.loads((folder / "config.json").read_text())

@@ -31,6 +31,7 @@ from tests.core.published_heads import (
 from tests.tuning.head_oracle import EVERY
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", CASES)
 def test_outputs_equal_the_recorded_ones(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))

@@ -38,6 +38,7 @@ def label(name: str) -> str:
     return HEAD_KINDS["assistant" if name in ASSISTANTS else "eagle3" if name in EAGLES else "dflash"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_head_is_found_beside_or_in_its_model_under_any_name(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "Tiny-4bit"
@@ -57,6 +58,7 @@ def test_a_head_is_found_beside_or_in_its_model_under_any_name(name: str, tmp_pa
         check(place)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_layout_gives_the_same_guesses(name: str, tmp_path: Path) -> None:
     """With or without a prefix, quantised or not, in one file or several, beside the model or in it."""

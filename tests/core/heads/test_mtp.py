@@ -196,6 +196,7 @@ def _drawn() -> list[tuple[str, Layout]]:
     ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "layout"), _drawn(), ids=str)
 def test_the_head_of_every_layout_equals_the_formula(name: str, layout: Layout, tmp_path: Path) -> None:
     folder = tmp_path / "Tiny-8bit"
@@ -255,6 +256,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, bool]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_damaged_or_foreign_head_leaves_the_model_working(fault: str, tmp_path: Path) -> None:
     place = random.Random(fault).choice([each for each in PLACES if each != OWN])

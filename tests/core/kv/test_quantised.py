@@ -86,6 +86,7 @@ def test_full_attention_is_quantised_and_nothing_else(name: str) -> None:
     assert held == [kind == FULL for kind in kinds]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", thinned([n for n in ARCHITECTURES if n not in REFUSED], keep=THREE))
 @pytest.mark.parametrize("seed", thinned(range(8), keep=[0]))
 def test_chunks_turns_and_changed_settings_give_what_a_cold_start_gives(name: str, seed: int) -> None:

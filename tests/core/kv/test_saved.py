@@ -100,6 +100,7 @@ def assert_equal(model: Model, one: CachedSequence, other: CachedSequence) -> No
             assert mx.array_equal(model.feed(one, tokens), model.feed(other, tokens)).item()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_what_is_read_continues_bit_by_bit(name: str, sparse: bool, tmp_path: Path) -> None:
@@ -295,6 +296,7 @@ HOSTILE: dict[str, Any] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_headers(what: str, tmp_path: Path) -> None:
     model = model_of("llama")

@@ -65,6 +65,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ENTRIES)
 @given(steps)
 @settings(max_examples=60)

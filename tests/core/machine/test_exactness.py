@@ -213,6 +213,7 @@ def bfloat16_engine(toy_engine: Engine, model: nn.Module, name: str) -> Engine:
 PROMPT = [5, 6, 7, 8] * 8
 
 
+@pytest.mark.sweep
 def test_exact_waits_for_rows_and_drafts_then(
     toy_engine: Engine, home: Path, few_rows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +247,7 @@ def test_an_answer_says_up_to_which_width_exact_drafts(toy_engine: Engine, home:
     assert change.used == "exact, 5 tokens at a time"
 
 
+@pytest.mark.sweep
 def test_exact_does_not_draft_past_a_sliding_window(toy_engine: Engine, home: Path) -> None:
     from tests.core.engine.test_engine import ids, run, settings
 

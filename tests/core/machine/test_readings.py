@@ -34,6 +34,7 @@ def loaded_of(architecture: str, folder: Path) -> LoadedModel:
     return long_model(architecture, load_tokenizer(folder), folder)
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("architecture", ["llama", "gemma3_text", "qwen3_5"])
 def test_likelihoods_are_those_of_plain_forward_passes(architecture: str, tmp_path: Path) -> None:

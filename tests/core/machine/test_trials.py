@@ -194,6 +194,7 @@ def why(model: nn.Module) -> str:
     return why_no_trees(model, make_prompt_cache(model))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_trees_are_refused_where_they_are_not_exact(name: str) -> None:
     reason = why(tiny(name))
@@ -304,11 +305,13 @@ def tried(model: nn.Module, context_tokens: int = 4096) -> Splits:
     return measured_module.finished(try_splits(model, new_cache, context_tokens))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", thinned(ARCHITECTURES, keep=["llama", "qwen3_5"]))
 def test_nothing_is_found_where_there_is_nothing(name: str) -> None:
     assert tried(tiny(name), 131072) == Splits()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize(("window", "agreed"), [(16, 0), (2048, 1024)])
 def test_a_mask_wider_than_its_window_is_found(window: int, agreed: int, dtype: mx.Dtype) -> None:
@@ -380,6 +383,7 @@ def deep(weight_scale: float) -> nn.Module:
     return model
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("kernels_by_rows")
 @pytest.mark.parametrize("weight_scale", [1.0, 2.0])
 def test_rounding_of_16_bits_is_no_difference(weight_scale: float) -> None:

@@ -280,6 +280,7 @@ def engine(toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     return engine
 
 
+@pytest.mark.sweep
 def test_it_is_measured_while_idle_and_kept(engine: Engine) -> None:
     pieces = 0
     while engine.idle_work():
@@ -307,6 +308,7 @@ def test_profiles_of_older_versions_and_nonsense_are_not_trusted(engine: Engine,
     assert load_costs(info) is None
 
 
+@pytest.mark.sweep
 def test_a_measurement_that_fails_its_check_is_made_again_later(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,6 +418,7 @@ def test_a_tree_costs_what_trees_cost_and_its_time_is_that_of_a_tree() -> None:
     assert (cost(8), cost(8, True)) == pytest.approx((3.0, 4.5), rel=0.05)
 
 
+@pytest.mark.sweep
 def test_trees_are_measured_as_trees(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their masks are arrays, for which Metal has other kernels."""
     widths: list[int] = []
@@ -447,6 +450,7 @@ def test_top_ids_are_the_best_in_order() -> None:
     assert top_ids(certain, [0]) == [[77]]
 
 
+@pytest.mark.sweep
 def test_the_pace_is_known_before_the_costs(engine: Engine) -> None:
     """Until the pace is known, the first document of a new user is read whole."""
     profile = MachineProfile(engine.loaded)

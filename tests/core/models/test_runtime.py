@@ -110,6 +110,7 @@ print(len(opened))
 """
 
 
+@pytest.mark.sweep
 def test_the_second_process_opens_no_models(tmp_path: Path) -> None:
     counts = []
     for _ in range(2):

@@ -93,6 +93,7 @@ def _check(seed: int) -> None:
         at = end
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(24))
 def test_drawn_answers_equal_the_reference(seed: int) -> None:
     _check(seed)
@@ -175,6 +176,7 @@ def test_matching_takes_linear_work(kind: str) -> None:
     assert work[1] < 20 * len(ids)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", _TEXTS)
 def test_a_hostile_text_is_traced_in_bounded_work(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is looked at for places grows with the answer, not with answer times document."""

@@ -415,6 +415,7 @@ _GROWING = (
 )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("answer", _GROWING)
 def test_a_growing_answer_has_the_facts_of_its_text(answer: str) -> None:
     """What is read again with the next token is all that it can change."""

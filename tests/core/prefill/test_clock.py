@@ -124,6 +124,7 @@ SCENES: tuple[Scene, ...] = (
 _DRAWN = 120
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("scene", SCENES)
 def test_halfway_the_time_left_is_within_30_percent_in_nine_of_ten(scene: Scene) -> None:
     """Of prefills of three seconds and more; before that hardly anything was measured."""
@@ -168,6 +169,7 @@ def test_what_scoring_shows_of_a_busy_machine_holds_for_reading() -> None:
     assert sum(within) >= 0.9 * len(within)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_bar_never_falls_and_ends_at_its_end(scene: Scene) -> None:
     """Counted on between the events, too."""

@@ -110,6 +110,7 @@ def test_a_line_that_was_wrapped_is_no_end(language: str) -> None:
         assert passage.rstrip()[-1] in ".?!”", passage
 
 
+@pytest.mark.sweep
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_rows_are_never_cut_where_they_fit(data: st.DataObject) -> None:
@@ -194,6 +195,7 @@ haftet selbst! Das steht auf einem Schild, das schon zweimal gestohlen wurde.
 """
 
 
+@pytest.mark.sweep
 def test_the_mean_length_is_near_the_target_in_prose(tokenizer: Any) -> None:
     story = (resources_dir() / "bench" / "story.txt").read_text()
     assert 26 <= _tokens_a_passage(tokenizer, story) <= 38

@@ -271,6 +271,7 @@ def test_chunks_are_as_large_as_the_memory_allows(tokenizer: TokenizerWrapper) -
     assert sizes == [128, 32]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("architecture", ["qwen3_5", "gemma3_text"])
 def test_a_cache_that_forgets_can_return_to_where_later_prompts_leave(

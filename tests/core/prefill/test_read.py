@@ -41,6 +41,7 @@ def model_of(name: str) -> Any:
     return tiny(name)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "dtype"), EVERYTHING, ids=str)
 def test_keeping_everything_is_the_dense_reading_bit_for_bit(name: str, dtype: mx.Dtype) -> None:
     model = model_of(name) if dtype == mx.float32 else tiny(name)
@@ -71,6 +72,7 @@ def test_skipping_leaves_the_dtype_as_it_is(name: str) -> None:
     assert logits(model, sparse, prompt[-1:]).dtype == mx.bfloat16
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_skipped_tokens_leave_no_trace_in_two_turns(name: str) -> None:
     """The cache equals that of the kept tokens alone; a reading of everything differs."""

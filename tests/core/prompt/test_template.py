@@ -45,6 +45,7 @@ def renderer() -> Iterator[TemplateRenderer]:
     made.close()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_it_writes_what_transformers_writes(renderer: TemplateRenderer, template: str) -> None:
     named = {"bos_token": "<s>", "enable_thinking": False, "add_generation_prompt": True}
@@ -53,6 +54,7 @@ def test_it_writes_what_transformers_writes(renderer: TemplateRenderer, template
     assert ours == theirs
 
 
+@pytest.mark.sweep
 def test_the_starters_prompt_is_that_of_its_tokenizer(starter_engine: Engine) -> None:
     tokenizer = starter_engine.loaded.tokenizer
     messages = [Message(turn["role"], turn["content"]) for turn in TURNS]  # type: ignore[arg-type]

@@ -47,6 +47,7 @@ def test_harmless_conversations_have_the_ids_of_transformers(kind: str, added: d
     assert prompt.text == tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("added", [{}, {"rstrip": True}])
 @pytest.mark.parametrize("token", CONTROL[1:])
@@ -169,6 +170,7 @@ def test_ids_above_the_embedding_rows_do_not_arise() -> None:
     assert raw.ids[-1] == tokenizer.convert_tokens_to_ids("<|im_end|>")
 
 
+@pytest.mark.sweep
 def test_control_tokens_of_a_raw_prompt_are_control_tokens(starter_engine: Engine) -> None:
     tokenizer = starter_engine.loaded.tokenizer
     text = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"

@@ -192,6 +192,7 @@ def test_a_streams_last_event_names_them_too(served: Served) -> None:
     assert [one["setting"] for one in chunks[-1]["draftlight"]["changes"]] == ["x_odd"]
 
 
+@pytest.mark.sweep
 def test_a_strict_server_refuses_what_it_would_leave_out_and_other_models(toy_folder: Path) -> None:
     with serving(toy_folder, strict=True) as strict:
         for path, asked in ((CHAT, message()), (MESSAGES, message()), (RESPONSES, response())):

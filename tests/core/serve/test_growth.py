@@ -72,6 +72,7 @@ SHAPES: dict[str, Callable[[int], list[Any]]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_conversation_is_read_in_proportion_to_its_length(
     shape: str, monkeypatch: pytest.MonkeyPatch

@@ -295,6 +295,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_image_that_is_not_read_is_refused_by_its_field(
@@ -443,6 +444,7 @@ def test_images_of_a_killed_server_are_erased_by_the_next_one() -> None:
     assert not kept.parent.exists()
 
 
+@pytest.mark.sweep
 def test_a_client_that_leaves_while_its_images_are_read_leaves_no_file(seeing: Served, folder: Path) -> None:
     line = seeing.line()
     many = [part(encoded(image(folder, 100 + number))) for number in range(20)]

@@ -289,6 +289,7 @@ def test_without_the_setting_the_loaded_model_answers(home: Path) -> None:
         assert "Second-Toy" not in {each["id"] for each in served.ask("GET", "/v1/models").json["data"]}
 
 
+@pytest.mark.sweep
 def test_a_worker_that_dies_comes_back_with_the_model_that_was_loaded_last(served: Served) -> None:
     expected = text(ask(served, "Second-Toy"))
     pid = served.pid

@@ -210,6 +210,7 @@ async def _play(steps: list[tuple[str, Any]], waiting: int) -> None:
     assert worker.gate.open == 0
 
 
+@pytest.mark.sweep
 @given(steps=STEPS, waiting=st.sampled_from((1, 3, 16)))
 @settings(max_examples=150, deadline=None)
 def test_every_request_ends_once_in_its_order_and_none_after_its_cancel(

@@ -193,6 +193,7 @@ def test_what_no_origin_is_is_refused(given: str) -> None:
         allowed_origin(given)
 
 
+@pytest.mark.sweep
 def test_names_of_this_machine() -> None:
     assert allowed_host("studio.local:8317") == "studio.local"
     for given in ("", "http://studio.local", "a b", "a/b"):

@@ -73,6 +73,7 @@ def _run_in(trap: Path) -> list[str]:
     return ran
 
 
+@pytest.mark.sweep
 def test_the_trap_catches_a_child_that_is_started_carelessly(trap: Path) -> None:
     subprocess.run([sys.executable, "-m", "core.cli", "--worker"], cwd=trap, stdin=subprocess.DEVNULL)
     assert _run_in(trap)
@@ -88,6 +89,7 @@ def test_a_worker_runs_nothing_of_the_current_folder(
     assert _run_in(trap) == []
 
 
+@pytest.mark.sweep
 def test_no_other_command_of_a_child_does(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trap)
     monkeypatch.setenv("PYTHONPATH", os.pathsep)

@@ -97,6 +97,7 @@ def test_control_characters_are_escaped_but_for_our_own() -> None:
     assert raw.getvalue().decode() == "a\\u001b[31m\\u000d\\u009b2J\\u007f\\u0000é\tb\n\r\x1b[K"
 
 
+@pytest.mark.sweep
 def test_no_name_reaches_the_terminal_raw(tmp_path: Path) -> None:
     """The names of a listed, an imported and a missing model."""
     folder = tmp_path / "home" / "data" / "models" / "bad\x1b[31m"

@@ -57,6 +57,7 @@ def test_without_a_table_the_answer_says_what_ran(toy_engine: Engine) -> None:
     assert "no prebuilt table" in change.reason
 
 
+@pytest.mark.sweep
 def test_the_familys_own_table_needs_no_name(
     toy_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

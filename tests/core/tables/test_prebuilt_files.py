@@ -128,6 +128,7 @@ def gram_tables(draw: st.DrawFn) -> GramTable:
     return GramTable(levels)
 
 
+@pytest.mark.sweep
 @given(st.one_of(frozen_tables(), gram_tables()))
 @settings(deadline=None, max_examples=60)
 def test_every_table_that_is_saved_is_loaded_and_equal(table: FrozenTable | GramTable) -> None:

@@ -115,6 +115,7 @@ def test_auto_remembers_what_another_chat_said(tmp_path: Path, toy_folder: Path)
     again.close()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_answers_with_learned_ngrams_equal_plain_ones(
     tmp_path: Path, toy_folder: Path, temperature: float
@@ -160,6 +161,7 @@ def test_learning_off_leaves_no_trace_and_changes_no_answer(
     assert len(tables) == 1, "auto teaches the same table"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("drafter", [name for name, spec in DRAFTERS.items() if not spec.needs_proposer])
 def test_a_poisoned_table_changes_no_answer(tmp_path: Path, toy_folder: Path, drafter: str) -> None:
     chosen = assign_all(MOD, [("drafting.drafter", drafter), ("gate.mode", "auto")])
@@ -264,6 +266,7 @@ _HASTY = (
 )
 
 
+@pytest.mark.sweep
 def test_the_worker_saves_when_nothing_is_asked_for_a_while(home: Path, toy_folder: Path) -> None:
     async def life() -> None:
         async with worker(command=[sys.executable, "-c", _HASTY]) as talk:

@@ -233,6 +233,7 @@ def test_what_cannot_start_says_why_and_what_to_do(serving: Serving, tmp_path: P
         serving.run(serving.client.start(ServerEntry("both", "a", url="http://localhost")))
 
 
+@pytest.mark.sweep
 def test_a_server_gets_a_short_environment_and_its_own(
     serving: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +338,7 @@ def test_a_changed_entry_starts_another_process_and_an_equal_one_none(
     serving.run(serving.client.stop(name))
 
 
+@pytest.mark.sweep
 def test_a_killed_process_ends_its_servers_and_starts_them_again_without_their_calls(
     own: Serving, tmp_path: Path
 ) -> None:
@@ -409,6 +411,7 @@ def test_the_sdks_own_server_is_listed_and_called(serving: Serving) -> None:
     serving.run(serving.client.stop("sdk"))
 
 
+@pytest.mark.sweep
 def test_closing_is_quick_and_can_be_repeated(tmp_path: Path) -> None:
     own = Serving()
     name = started(own, tmp_path)
@@ -420,6 +423,7 @@ def test_closing_is_quick_and_can_be_repeated(tmp_path: Path) -> None:
     own.close()
 
 
+@pytest.mark.sweep
 def test_the_client_does_not_import_the_sdk() -> None:
     code = (
         "import sys, core.tools.client, core.tools.imports, core.tools.secrets, core.tools.calls;"

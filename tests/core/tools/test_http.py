@@ -189,6 +189,7 @@ def test_a_call_whose_answer_is_lost_is_not_sent_again(serving: Serving, remote:
     assert remote.calls == 2
 
 
+@pytest.mark.sweep
 def test_an_address_that_nobody_listens_at_is_told(serving: Serving, remote: Remote) -> None:
     remote.server_close()
     state = start(serving, remote)

@@ -55,6 +55,7 @@ def check(form: tuple[str, ...], secret: str) -> None:
     assert secret_texts(ServerEntry("a", "npx", texts)) == {secret}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=30)
 @given(secret=SECRETS)
@@ -62,6 +63,7 @@ def test_a_secret_is_masked_in_every_form(form: tuple[str, ...], secret: str) ->
     check(form, secret)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("form", [("{}",), ("https://{}@host/a.git",), ("-c", "server {} --verbose")])
 @given(key=KEYS)
 def test_a_known_kind_of_key_is_masked_without_a_name(form: tuple[str, ...], key: str) -> None:

@@ -48,6 +48,7 @@ def test_there_are_formulas_of_many_kinds() -> None:
     assert len(set(FORMULAS)) == len(FORMULAS)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("latex", FORMULAS)
 @pytest.mark.parametrize("display", [True, False])
 def test_a_formula_is_shapes_of_a_plausible_size_and_mathml(latex: str, display: bool) -> None:

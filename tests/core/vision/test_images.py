@@ -53,6 +53,7 @@ def test_the_process_gives_size_hash_and_scaled_pixels(tmp_path: Path) -> None:
     assert tuple(data[-3:]) == RED
 
 
+@pytest.mark.sweep
 def test_a_preview_is_a_png_of_bounded_size(tmp_path: Path) -> None:
     _picture().resize((1500, 1000)).save(tmp_path / "a.bmp")
     found, thumbnail = ImageReading(tmp_path / "a.bmp", name="receipt.png").with_thumbnail()
@@ -140,6 +141,7 @@ def test_refusals_name_the_file_and_what_to_do(
     assert refused.value.hint
 
 
+@pytest.mark.sweep
 def test_nothing_imports_pillow_before_an_image_is_read() -> None:
     code = (
         "import sys; import core.documents.client, core.documents.images, core.cli.generate;"

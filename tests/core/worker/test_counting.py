@@ -34,6 +34,7 @@ INFO = ModelInfo("", "", "", "", "", "", "", 0, 0, 100_000, 0, 0, True)
 LETTERS = "ab cé\n\t.<|>霧🙂\ud800_0"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_counts_are_those_of_the_loaded_tokenizer(kind: str, tmp_path: Path) -> None:
     tokenizer = loaded(kind, tmp_path)
@@ -88,6 +89,7 @@ async def test_a_text_is_counted_while_an_answer_is_written(toy_folder: Path) ->
         assert talk.of(Finished) == []
 
 
+@pytest.mark.sweep
 async def test_an_image_is_counted_as_the_prompt_with_it_is(toy_folder: Path, tmp_path: Path) -> None:
     write_seeing_model(tmp_path / "seeing")
     small, wide = image(tmp_path, 1), image(tmp_path, 2, 200, 60)

@@ -89,6 +89,7 @@ def test_what_the_system_says_of_a_file_is_told_as_that() -> None:
     assert failure(OSError("no file"), command="x").code == "internal"
 
 
+@pytest.mark.sweep
 async def test_a_line_without_end_is_skipped_in_both_directions(toy_folder: Path) -> None:
     talking = (
         "import sys\n"

@@ -58,6 +58,7 @@ def _check_saved(home: Path) -> None:
     assert not [name for name in files if name.endswith(".tmp")]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("closed", thinned([("stdin",), ("stdout",), ("stdin", "stdout")], keep=[("stdin",)]))
 async def test_a_save_under_way_is_finished(
     closed: tuple[str, ...], tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +77,7 @@ async def test_a_save_under_way_is_finished(
     _check_saved(tmp_path)
 
 
+@pytest.mark.sweep
 async def test_stop_waits_for_a_save(
     tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ async def test_listing_importing_removing(hub: Hub, toy_folder: Path) -> None:
         assert "no folder /nowhere" in (await talk.until(Failed)).message
 
 
+@pytest.mark.sweep
 async def test_a_download_with_pause_resume_and_use(hub: Hub) -> None:
     hub.trouble = Trouble(bytes_per_s=2_000_000)
     async with worker() as talk:
@@ -175,6 +176,7 @@ async def test_a_worker_that_is_killed_takes_its_downloads_along_and_they_go_on(
         assert (await progress(talk, "done", "failed")).state == "done"
 
 
+@pytest.mark.sweep
 async def test_what_fails_says_why_and_can_go_on(hub: Hub) -> None:
     async with worker() as talk:
         await talk.client.send(DownloadModel("nobody/nothing"))
@@ -204,6 +206,7 @@ def test_a_download_whose_end_fails_is_listed_as_failed(hub: Hub, tmp_path: Path
     assert len(changes) == 1
 
 
+@pytest.mark.sweep
 async def test_a_download_does_not_wait_for_an_answer_nor_the_answer_for_it(
     hub: Hub, toy_folder: Path
 ) -> None:

@@ -117,6 +117,7 @@ async def test_a_killed_worker_loses_time_only(toy_folder: Path, home: Path) -> 
     assert len(_files(home)) == 1
 
 
+@pytest.mark.sweep
 async def test_two_workers_share_the_folder(toy_folder: Path, home: Path) -> None:
     async with worker(toy_folder) as one, worker(toy_folder) as other:
         for talk in (one, other):

@@ -126,6 +126,7 @@ def test_the_time_counts_from_the_last_answer(engine: Engine, clock: Seconds) ->
     assert engine.released is None
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("after_s", [-1.0, 1e300])
 def test_times_out_of_range_are_limited(engine: Engine, after_s: float) -> None:
     engine.unload_idle(after_s)

@@ -92,6 +92,7 @@ def ask(request: str, text: str = "hello", **values: object) -> Generate:
     return Generate(request, (Message("user", text),), settings)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executes", [True, False])
 async def test_a_whole_life(toy_folder: Path, executes: bool) -> None:
     """As the program that the window starts, and as the fork that most tests use."""

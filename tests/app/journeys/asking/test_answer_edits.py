@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent
@@ -208,6 +209,7 @@ async def test_an_edit_is_asked_about_undone_exact_and_an_answer_continues_from_
     assert last(window).text == written + "!"
 
 
+@pytest.mark.sweep
 async def test_leaving_and_asking_save_an_edit(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path)
     await answered(window)

@@ -116,6 +116,7 @@ async def back(window: MainWindow, chat_id: str) -> None:
     QGuiApplication.clipboard().setText("copied before")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("question", [READING, WRITING])
 async def test_while_another_chat_is_answered(window: MainWindow, question: str) -> None:
     hand, controller = Hand(window), window.controller
@@ -166,6 +167,7 @@ async def try_others(window: MainWindow, here: str, phase: Phase) -> None:
     await back(window, here)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("question", [READING, WRITING])
 async def test_while_this_chat_is_answered(window: MainWindow, question: str) -> None:
     hand, controller = Hand(window), window.controller

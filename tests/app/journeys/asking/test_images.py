@@ -75,6 +75,7 @@ def names(window: MainWindow) -> list[list[str]]:
     return [[tile.accessibleName() for tile in each.tiles] for each in questions(window)]
 
 
+@pytest.mark.sweep
 async def test_images_are_pasted_dropped_counted_ordered_and_sent_or_refused(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -212,6 +213,7 @@ async def test_a_queued_image_waits_for_a_model_that_sees(stage: Stage, tmp_path
     assert commands == []
 
 
+@pytest.mark.sweep
 async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -298,6 +300,7 @@ async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     assert not dragged.exists()
 
 
+@pytest.mark.sweep
 async def test_every_way_to_ask_sends_all_images_of_the_chat(stage: Stage, tmp_path: Path) -> None:
     home = tmp_path / "home"
     window = await stage.ready(model=EYES, folder=home)
@@ -404,6 +407,7 @@ async def test_a_chat_of_many_images_opens_with_those_that_are_in_view(
     assert len(read) == len(set(read)), "a thumbnail is decoded again"
 
 
+@pytest.mark.sweep
 async def test_no_turn_of_the_event_loop_decodes_two_thumbnails(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,6 +440,7 @@ async def test_no_turn_of_the_event_loop_decodes_two_thumbnails(
     assert all(tile.shown.size() == tile.size() for tile in question.tiles)
 
 
+@pytest.mark.sweep
 async def test_a_pasted_image_is_not_lost_when_the_window_closes_at_once(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -460,6 +465,7 @@ async def test_a_pasted_image_is_not_lost_when_the_window_closes_at_once(
     assert chats.open.id == left
 
 
+@pytest.mark.sweep
 async def test_what_was_being_read_for_a_draft_is_read_again_after_a_restart(
     stage: Stage, tmp_path: Path
 ) -> None:

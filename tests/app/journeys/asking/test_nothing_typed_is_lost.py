@@ -130,6 +130,7 @@ def _texts(chat: object) -> list[str]:
     return [*written, *(each.message.content for each in queued), draft.content]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", [0, 1, 2, 11])
 async def test_nothing_typed_is_lost(window: MainWindow, seed: int) -> None:
     person = Person(window, seed)

@@ -36,6 +36,7 @@ async def settled() -> None:
         await asyncio.sleep(0.005)
 
 
+@pytest.mark.sweep
 async def test_what_waits_is_sent_after_the_answer_and_held_by_a_withdrawn_one(window: MainWindow) -> None:
     hand, edit = Hand(window), window.views.composer.edit
     before = edit.placeholderText()
@@ -130,6 +131,7 @@ async def test_a_queue_waits_for_an_edit_and_after_a_deletion_for_its_author(win
     assert window.views.queue_list.text.startswith("On hold: chat was deleted.")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("question", ["write 100000 slowly", "break 40 slowly"])
 async def test_a_stopped_or_failed_answer_holds_the_queue(window: MainWindow, question: str) -> None:
     hand = Hand(window)
@@ -163,6 +165,7 @@ async def test_return_while_the_model_loads_is_kept_and_sent(stage: Stage) -> No
     assert hand.questions == ["write 3", "write 4"]
 
 
+@pytest.mark.sweep
 async def test_nothing_is_sent_at_the_next_start_without_its_author_but_in_a_chat_that_is_not_open(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -207,6 +210,7 @@ async def test_nothing_is_sent_at_the_next_start_without_its_author_but_in_a_cha
     assert hand.draft == "and this"
 
 
+@pytest.mark.sweep
 async def test_each_message_is_answered_with_the_settings_that_it_was_queued_with(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -262,6 +266,7 @@ def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch:
     play(qapp, scene, errors=["it cannot be left"])
 
 
+@pytest.mark.sweep
 async def test_an_answer_that_loops_is_stopped_folded_and_can_be_continued(window: MainWindow) -> None:
     await asked(window, "write 100000 slowly over 7")
     answer = last(window)

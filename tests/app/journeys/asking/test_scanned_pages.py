@@ -39,6 +39,7 @@ def pages(images: tuple[Image, ...]) -> list[int]:
     return [image.page for image in images]
 
 
+@pytest.mark.sweep
 async def test_pages_near_the_question_are_sent_kept_and_not_sent_again(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(model=EYES, folder=tmp_path / "home")
     composer, chats = window.views.composer, window.controller.chats
@@ -100,6 +101,7 @@ async def test_pages_near_the_question_are_sent_kept_and_not_sent_again(stage: S
     assert all(Path(image.path).is_file() for turn in stored.turns for image in turn.user.images)
 
 
+@pytest.mark.sweep
 async def test_a_question_answered_again_or_edited_has_the_pages_that_are_near_then(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ async def test_a_file_of_scans_alone_is_refused_where_the_model_does_not_see(
     assert "[page 2 has no text: it is a picture]" in commands[0].messages[-1].attachments[0].text
 
 
+@pytest.mark.sweep
 async def test_scans_of_the_library_and_of_projects_are_read_as_images(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(model=EYES, folder=tmp_path / "home")
     library, composer = window.controller.library, window.views.composer
@@ -202,6 +205,7 @@ async def test_a_file_that_is_gone_is_told_and_the_message_is_sent(stage: Stage,
     assert window.views.notice_bar.icon.name == "warn"
 
 
+@pytest.mark.sweep
 async def test_drawing_is_canceled_and_the_message_waits(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(model=EYES)
     composer, notice = window.views.composer, window.views.notice_bar
@@ -222,6 +226,7 @@ async def test_drawing_is_canceled_and_the_message_waits(stage: Stage, tmp_path:
     assert last(window) is not None
 
 
+@pytest.mark.sweep
 async def test_two_scans_of_as_many_pages_are_two_documents(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(model=EYES)
     composer = window.views.composer

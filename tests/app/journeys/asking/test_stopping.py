@@ -69,6 +69,7 @@ def is_at(moment: str, events: list[object]) -> bool:
     }[moment]
 
 
+@pytest.mark.sweep
 async def test_any_request_is_stopped_in_any_phase_and_the_chat_goes_on(stage: Stage, folder: Path) -> None:
     window = await stage.ready(command=worker_command(), model=str(folder))
     hand, controller = Hand(window), window.controller

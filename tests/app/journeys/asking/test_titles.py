@@ -33,6 +33,7 @@ async def answered(window: MainWindow, question: str) -> None:
     await ready(window)
 
 
+@pytest.mark.sweep
 async def test_a_chat_is_titled_after_its_answer_and_keeps_it_as_the_choice_is_kept(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ async def test_a_chat_is_titled_after_its_answer_and_keeps_it_as_the_choice_is_k
     assert not PreferencesFile(tmp_path).now.settings.writing.titles
 
 
+@pytest.mark.sweep
 async def test_a_persons_title_stays_typing_goes_first_and_it_can_be_switched_off(
     window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def loaded(window: MainWindow) -> str:
     return info.name if info else ""
 
 
+@pytest.mark.sweep
 async def test_a_request_loads_its_model_in_its_turn_and_the_window_shows_it(
     stage: Stage, models: Path
 ) -> None:

@@ -124,6 +124,7 @@ async def test_a_click_opens_another_request(window: MainWindow) -> None:
     assert not page.clear.isEnabled()
 
 
+@pytest.mark.sweep
 async def test_the_address_and_apps_are_in_reach_and_what_cannot_be_served_is_told(
     window: MainWindow,
 ) -> None:
@@ -215,6 +216,7 @@ async def test_the_address_and_apps_are_in_reach_and_what_cannot_be_served_is_to
     assert (await heard(called="evil.test")).error == "host_not_allowed"
 
 
+@pytest.mark.sweep
 async def test_another_address_needs_a_key_and_requests_without_it_are_in_the_list(
     stage: Stage, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ async def served(window: MainWindow, asked: Asked) -> None:
     await until(lambda: bool(asked.text) and window.controller.link.serving, what="not served")
 
 
+@pytest.mark.sweep
 async def test_the_chat_and_requests_wait_for_each_other_and_a_waiting_question_can_be_taken_back(
     window: MainWindow,
 ) -> None:

@@ -51,6 +51,7 @@ def placed(widget: QWidget, window: QWidget) -> QRect:
     return QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("size", "zoom_pct"), [((1024, 660), 200), (SMALLEST, 150), (SMALLEST, 100)])
 async def test_the_transcript_keeps_six_lines_over_a_queue(
     window: MainWindow, size: Size, zoom_pct: int

@@ -187,6 +187,7 @@ async def lab_with_a_sweep(window: MainWindow, size: Size) -> None:
 SCENES = (first_page, models_window, sheet_of_a_project, tables_window, other_windows, lab_with_a_sweep, race)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("size", "zoom_pct"), [*SIZES, pytest.param((1920, 1080), 150, marks=pytest.mark.sweep)]
 )

@@ -39,6 +39,7 @@ async def asked_about_rules(window: MainWindow) -> AnswerView:
     return answer_view(window)
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(bool(LOOK), reason="begins at 100%")
 async def test_larger_smaller_and_back(window: MainWindow) -> None:
     answer = await asked_about_rules(window)
@@ -67,6 +68,7 @@ async def test_larger_smaller_and_back(window: MainWindow) -> None:
     assert (lengths(window), answer.body.height()) == (before, height)
 
 
+@pytest.mark.sweep
 async def test_what_is_read_stays_and_size_and_motion_are_remembered(stage: Stage, tmp_path: Path) -> None:
     window = await stage.ready(folder=tmp_path)
     await asked_about_rules(window)

@@ -286,6 +286,7 @@ block_parts = st.sampled_from(BLOCKS).flatmap(
 )
 
 
+@pytest.mark.sweep
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(st.lists(block_parts, min_size=1, max_size=5), st.sampled_from(["\n\n", "\n"]))
 def test_every_number_of_any_markdown_is_shown_once_and_in_order(parts: list[str], between: str) -> None:

@@ -79,6 +79,7 @@ def streamed(source: str, size: int) -> Iterator[AnswerText]:
     yield text
 
 
+@pytest.mark.sweep
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.sampled_from(LINES), min_size=2, max_size=9), st.sampled_from([1, 2, 5, 9]))
 def test_read_on_it_is_what_it_is_when_read_as_a_whole(lines: list[str], size: int) -> None:
@@ -104,6 +105,7 @@ def read_in_parts(source: str, size: int) -> AnswerText:
     return text
 
 
+@pytest.mark.sweep
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=4, max_size=40).map("".join), st.sampled_from([1, 3, 8]))
 @example("a\n```\n</think>\n```\nb</thinking>c", 1000)
@@ -195,6 +197,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return given_
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("written", [nested, numbered, quoted, in_paragraphs])
 def test_the_two_hundredth_item_costs_what_the_second_did(
     parsed: list[int], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, written: Callable[[int], str]

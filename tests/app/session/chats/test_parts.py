@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from app.session.chats.conversation import Answer
@@ -19,6 +20,7 @@ def kinds(parts: tuple[Part, ...]) -> list[tuple[str, str]]:
     return [(part.kind, part.text.strip()) for part in parts]
 
 
+@pytest.mark.sweep
 @settings(max_examples=300)
 @given(answers())
 def test_the_parts_have_all_of_the_answer(answer: Answer) -> None:

@@ -50,6 +50,7 @@ def by_stock(model: Any, ids: list[int], asking: list[int], lookahead: int) -> n
     return np.max([np.mean(rows, axis=0), *asked], axis=0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["llama", "qwen3", "qwen3_5", "nemotron_h", "gemma3_text"])
 @pytest.mark.parametrize(("asking", "lookahead"), [([], 0), ([], 8), ([90, 91, 97, 118], 8)])
 def test_scores_are_the_mean_over_what_was_tried_or_the_largest_of_the_question(

@@ -123,6 +123,7 @@ def test_what_is_said_in_other_words_is_found(
     assert not by_words.stands_out
 
 
+@pytest.mark.sweep
 def test_progress_is_told_while_texts_are_embedded_and_the_question_once(
     tokenizer: TokenizerWrapper, tmp_path: Path
 ) -> None:
@@ -202,6 +203,7 @@ def test_ranks_are_added_and_words_stand_in_for_what_has_no_vector() -> None:
     assert fused(words, np.full(4, np.nan, np.float32)).argsort().tolist() == [3, 2, 1, 0]
 
 
+@pytest.mark.sweep
 def test_meaning_counts_less_in_a_language_that_the_encoder_knows_badly(
     tokenizer: TokenizerWrapper, embedder: Embedder
 ) -> None:
