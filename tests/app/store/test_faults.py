@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.store import strings
-from app.store.faults import StoreError, is_damage, saving_trouble
+from app.store.faults import StoreError, is_damage, is_full, saving_trouble
 
 
 def raised(statement: str, path: Path) -> sqlite3.Error:
@@ -46,8 +46,11 @@ def test_errors_of_the_file_are_damage_and_others_are_not(tmp_path: Path) -> Non
         (OSError(errno.EACCES, "x"), strings.NOT_WRITABLE),
         (OSError(errno.EROFS, "x"), strings.NOT_WRITABLE),
         (OSError(errno.EIO, "Input/output error"), strings.not_saved("Input/output error")),
+        (OSError("odd"), strings.not_saved("odd")),
         (ValueError("odd"), strings.not_saved("odd")),
     ],
 )
 def test_why_nothing_is_saved(error: Exception | None, said: str) -> None:
     assert saving_trouble(error) == said
+    if isinstance(error, OSError):
+        assert is_full(error) == (said == strings.DISK_FULL)

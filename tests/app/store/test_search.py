@@ -88,6 +88,19 @@ def test_the_passage_shows_the_match(store: ChatStore) -> None:
     assert [hit.passage[begin:end] for begin, end in hit.marks] == ["duty", "mast"]
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_the_passage_is_of_the_text_with_most_of_the_words(place: int) -> None:
+    texts = ["Fog in the north", "Fog over the sea", "Fog at the pier"]
+    texts[place] = "The pilot waits for the fog"
+    question, document, answer = texts
+    with ChatStore(None) as store:
+        with store.transaction():
+            store.write(said(1, question, answer, document).renamed("Fog"))
+        (hit,) = store.search("fog pilot")
+    assert hit.passage == texts[place]
+    assert [hit.passage[begin:end] for begin, end in hit.marks] == ["pilot", "fog"]
+
+
 def test_a_title_alone_needs_no_passage(store: ChatStore) -> None:
     (hit,) = store.search("depart")
     assert (hit.chat_id, hit.passage) == ("c1", "")

@@ -32,6 +32,11 @@ PASSAGE = "The Peace of Westphalia ended the Thirty Years War in 1648. It was si
         (f"Fasse den folgenden Text zusammen: {PASSAGE}", "The Peace of Westphalia ended"),
         (f"{PASSAGE}\n\nWhich cities signed the treaty?", "Which cities signed the treaty?"),
         (f"{PASSAGE}\n\nWhat does this mean?", "The Peace of Westphalia ended"),
+        # No question, one of few words, a long one, and one after a short text.
+        (f"{PASSAGE}\n\nThe cities signed the treaty.", "The Peace of Westphalia ended"),
+        (f"{PASSAGE}\n\nWhich cities?", "The Peace of Westphalia ended"),
+        (f"{PASSAGE}\n\n{'Which cities, and when, ' * 7}signed?", "The Peace of Westphalia ended"),
+        ("The ferry is late.\n\nWhich cities signed?", "The ferry is late. Which cities signed?"),
         ("> The ferry leaves at ten.\n> It waits.\n\nWhen is low tide?", "When is low tide?"),
         ("> The ferry leaves at ten.\n\nIs that true?", "The ferry leaves at ten. Is that true?"),
         ("```python\nx = 1\n```\nWhy do names need no types?", "Why do names need no types?"),

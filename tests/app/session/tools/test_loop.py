@@ -59,6 +59,18 @@ def only_call(chat: Conversation) -> CallRecord:
     return call
 
 
+def test_only_open_calls_of_the_last_answer_wait() -> None:
+    assert loop.waiting(Conversation("c", NOON)) == ()
+    chat = chat_with(written("fetch", {"n": 1}), written("search", {"n": 2}), written("fetch", {"n": 3}))
+    first, second, third = chat.turn("t").answer.calls
+    assert loop.waiting(chat) == (first, second, third)
+    chat = loop.refuse(chat, "t", first.id)
+    chat = loop.allow(chat, "t", third.id, "once", "{}")
+    assert loop.waiting(chat) == (second,)
+    assert loop.waiting(chat.ask("u", Message("user", "And?"))) == ()
+    assert loop.waiting(loop.stopped(chat, "t")) == ()
+
+
 def test_a_call_waits_for_permission_and_its_result_goes_to_the_model() -> None:
     chat = chat_with("I look. ", written("fetch", {"url": "https://a.example"}))
     call = only_call(chat)
