@@ -80,7 +80,9 @@ class ImageRows(Protocol):
     seconds: float
 
     def end(self, prompt: Sequence[int], start: int, end: int) -> int:
-        """The end of a pass over `prompt` from `start`, near `end`; it divides no image if that matters."""
+        """The end, after `start`, of a pass over `prompt` from `start`, near `end`; it divides no image if
+        that matters.
+        """
 
     @property
     def undivided_rows(self) -> int:

@@ -310,7 +310,7 @@ def _check_numbers(folder: Path, model: nn.Module, of_module: Callable[[str], bo
         )
 
 
-# NaN and infinity have an exponent of all ones.
+# NaN and infinity have an exponent of all ones. MLX reads no other floating-point types from files.
 _EXPONENTS = {
     mx.float16: (mx.uint16, 0x7C00),
     mx.bfloat16: (mx.uint16, 0x7F80),
@@ -320,8 +320,6 @@ _EXPONENTS = {
 
 def _has_no_number(value: mx.array) -> mx.array:
     """Whether `value` contains NaN or infinity. `isfinite` in half precision is 30 times slower on a CPU."""
-    if value.dtype not in _EXPONENTS:
-        return mx.any(~mx.isfinite(value))
     kind, ones = _EXPONENTS[value.dtype]
     return mx.max(value.view(kind) & ones) == ones
 

@@ -176,7 +176,7 @@ def _undivided(chunks: Sequence[Positions], prompt: Sequence[int], sight: ImageR
         if not len(left) or chunk[-1] < left[0]:
             continue
         start, last = int(left[0]), int(chunk[-1]) + 1
-        cut = int(np.searchsorted(left, max(start + 1, sight.end(prompt, start, last))))
+        cut = int(np.searchsorted(left, sight.end(prompt, start, last)))
         found.append(left[:cut])
         left = left[cut:]
     return [*found, left] if len(left) else found

@@ -67,7 +67,9 @@ class Sight:
         return max((each.scaled.rows for each in self._held.values()), default=0) if self.whole else 0
 
     def end(self, prompt: Sequence[int], start: int, end: int) -> int:
-        """The end of a pass over `prompt` from `start`, near `end`; it divides no image if that matters."""
+        """The end, after `start`, of a pass over `prompt` from `start`, near `end`; it divides no image if
+        that matters.
+        """
         if not self.whole or end >= len(prompt) or prompt[end] < FIRST_IMAGE_ROW:
             return end
         first = last = end

@@ -88,6 +88,6 @@ def test_what_is_not_certain_stays_as_it_is_drawn() -> None:
         assert visible_lines(_words((60, 0, 80, 10), (20, 0, 60 + overlap, 10))) == lines
     for overlap, lines in ((1.5, [[1], [0]]), (2.5, None)):  # lines
         assert visible_lines(_words((20, 30, 80, 40), (90, 20 + overlap, 120, 30 + overlap))) == lines
-    for shift, lines in ((4.0, [[1, 0]]), (8.5, [[1], [0]])):  # an index and another line
+    for shift, lines in ((4.0, [[1, 0]]), (5.0, [[1, 0]]), (8.5, [[1], [0]])):  # an index and another line
         assert visible_lines(_words((60, 20, 80, 30), (20, 20 - shift, 40, 30 - shift))) == lines
     assert visible_lines([]) is None

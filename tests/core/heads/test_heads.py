@@ -21,7 +21,7 @@ from core.folders.heads import heads
 from core.folders.places import HEAD_KINDS, download_folder, head_folders
 from core.heads.draft_head import DraftHead
 from core.heads.eagle3 import taken_layers
-from core.heads.head_loader import load_head
+from core.heads.head_loader import NO_HEAD, load_head
 from core.models.loader import load
 from core.system.paths import models_dir
 from tests.core.heads.test_head_outputs import guesses
@@ -199,3 +199,39 @@ def test_the_layers_of_eagle_3_are_told_in_both_ways(given: Any, expected: tuple
     assert taken_layers(flat, 32) == taken_layers({"eagle_config": flat}, 32) == expected
     with pytest.raises(ValueError, match="layer 39; the model's are 0 to 31"):
         taken_layers({"eagle_aux_hidden_state_layer_ids": [3, 20, 40]}, 32)
+
+
+@pytest.mark.parametrize("given", [3, "1", {"a": 1}, ["1"], [2, None], [[1]]])
+def test_layers_of_eagle_3_that_are_no_list_of_numbers_are_refused_as_such(given: Any) -> None:
+    flat = {"eagle_aux_hidden_state_layer_ids": given}
+    for config in (flat, {"eagle_config": flat}):
+        with pytest.raises(ValueError, match="its layer numbers are not numbers"):
+            taken_layers(config, 32)
+
+
+NO_LAYERS = "its config names no layers (target_layer_ids)"
+BLOCK_VALUES: list[tuple[str, Any, str]] = [
+    *(("target_layer_ids", value, NO_LAYERS) for value in (None, 3, "1", [], ["1"], [1, None])),
+    ("target_layer_ids", [1, 6], "it takes the states of layer 6; the model's are 0 to 5"),
+    ("target_layer_ids", [-1, 2], "it takes the states of layer -1"),
+    ("attention_sink_bias", True, "attention sinks are not supported"),
+    ("block_size", 1, "its block_size is 1, and it must guess one token at least"),
+    ("mask_token_id", -1, "its mask_token_id -1 is not one of 260 ids"),
+    ("mask_token_id", 260, "its mask_token_id 260 is not one of 260 ids"),
+]
+
+
+def test_a_block_head_with_a_wrong_value_says_which(tmp_path: Path) -> None:
+    folder = tmp_path / "Tiny"
+    write_drafted_model(folder, "dflash")
+    model: Any = load(str(folder)).model
+    place = head_folder(folder)
+    config = json.loads((place / "config.json").read_text())
+    for key, value, reason in BLOCK_VALUES:
+        changed = {**config, "dflash_config": {**config["dflash_config"], key: value}}
+        (place / "config.json").write_text(json.dumps(changed))
+        assert reason in str(load_head(model, folder)), (key, value)
+    (place / "config.json").write_text(json.dumps(config))
+    assert isinstance(load_head(model, folder), DraftHead)
+    shutil.rmtree(place)
+    assert load_head(model, folder) == NO_HEAD

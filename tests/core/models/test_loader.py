@@ -21,7 +21,7 @@ from core.engine.model_session import ModelProposer
 from core.errors import ModelError, RequestError
 from core.events import Generate, Grammar, Token
 from core.folders.folder import fingerprint
-from core.models.loader import load, load_family
+from core.models.loader import check_sound, load, load_family
 from core.settings import Settings, assign
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
@@ -233,3 +233,47 @@ def test_one_number_that_is_none_is_found_in_a_row_that_nobody_reads(
         load(str(folder))
     embed_row(folder, 0.5, dtype, bits)
     load(str(folder))
+
+
+class Answering(nn.Module):
+    """Gives `logits` [1, 2, 4], or raises them."""
+
+    def __init__(self, logits: list[float] | Exception) -> None:
+        super().__init__()
+        self.logits, self.layers = logits, [nn.Identity()]
+
+    def __call__(self, ids: mx.array, cache: Any = None) -> mx.array:
+        if isinstance(self.logits, Exception):
+            raise self.logits
+        return mx.broadcast_to(mx.array(self.logits), (1, 2, 4))
+
+
+INFINITE = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("logits", "config", "words"),
+    [
+        (ValueError("three heads"), {}, "fails at its first tokens: .*three heads"),
+        (ValueError("three heads"), {"num_hidden_layers": "two"}, "config.json: .*num_hidden_layers"),
+        ([1.0, float("nan"), 0.0, 0.0], {}, "gives logits that are not numbers"),
+        ([1.0, INFINITE, 0.0, 0.0], {}, "gives logits that are not numbers"),
+        ([-INFINITE] * 4, {}, "gives logits that are not numbers"),
+        ([-INFINITE, 1.0, -INFINITE, 0.0], {}, ""),
+    ],
+)
+def test_a_model_that_fails_at_its_first_tokens_is_refused_with_the_reason(
+    folder: Path, logits: list[float] | Exception, config: dict[str, Any], words: str
+) -> None:
+    (folder / "config.json").write_text(json.dumps(toy_config(**config)))
+    if not words:
+        check_sound(folder, Answering(logits))
+        return
+    with pytest.raises(ModelError, match=words) as caught:
+        check_sound(folder, Answering(logits))
+    assert caught.value.hint
+
+
+def test_a_fault_of_the_machine_is_no_fault_of_the_model(folder: Path) -> None:
+    with pytest.raises(MemoryError):
+        check_sound(folder, Answering(MemoryError()))

@@ -7,12 +7,15 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.models.parts import SplitModel, rotations, split, use_plain_attributes
+from core.errors import InternalError
+from core.models.parts import SplitModel, Steps, rotations, row_positions, split, use_plain_attributes
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
+from tests.core.toy import toy_model
 
 PROMPT_TOKENS = 40  # beyond the windows
 # Their body has another name.
@@ -73,3 +76,18 @@ def test_plain_attributes_leave_the_logits_and_the_replaced_modules_as_they_are(
     assert not any((id(each.owner), each.key) in held for each in rotations(quick))
     found = split(quick)
     assert isinstance(found, str) or (id(found.owner), "model") not in held
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3, 8), (1, 4, 2, 8), (1, 4, 4, 8), (2, 4, 4, 8)])
+def test_a_pass_of_another_shape_than_its_rows_is_refused(shape: tuple[int, ...]) -> None:
+    found = rotations(toy_model())
+    before = [rotation.owner[rotation.key] for rotation in found]
+    steps = Steps(np.arange(3, dtype=np.int32))
+    with pytest.raises(InternalError, match="A pass of 3 rows is open"), row_positions(found, steps):
+        found[0].owner[found[0].key](mx.zeros(shape), offset=5)
+    assert steps.rotated == 0
+    assert [rotation.owner[rotation.key] for rotation in found] == before
+    with row_positions(found, steps):
+        turned = found[0].owner[found[0].key](mx.ones((1, 4, 3, 8)), offset=5)
+    assert mx.allclose(turned, before[0](mx.ones((1, 4, 3, 8)), offset=5), atol=1e-6).item()
+    assert steps.rotated == 1

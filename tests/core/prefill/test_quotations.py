@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -78,6 +78,10 @@ def two_turns(
     st.booleans(),
     st.integers(0, 2**31),
 )
+# What fills the share, half of it, or the context exactly.
+@example([1] * 8, 4, 12.5, 600, True, 0)
+@example([1] * 8, 4, 25.0, 600, True, 1)
+@example([8] * 8, 4, 50.0, 32, True, 181)
 def test_what_is_quoted_follows_its_rule(
     lengths: list[int], start: int, keep_pct: float, room_tokens: int, stands_out: bool, seed: int
 ) -> None:
