@@ -14,6 +14,7 @@ from core.events import Finished, Generate, Message, Tool, ToolCall
 from core.models.loader import LoadedModel, load
 from core.prompt import format_of, plain, render, unread_calls
 from core.settings import Settings, assign
+from tests.core.prompt.tokenizer_kinds import tokenizer_of
 from tests.core.toy import write_toy_model
 
 KNOWS = (
@@ -158,3 +159,23 @@ def test_of_several_templates_the_one_for_tools_says_how_calls_are_written(tmp_p
         {"name": "tool_use", "template": KNOWS + "{# [TOOL_CALLS] #}"},
     ]
     assert load(str(_model(tmp_path, named))).info.format.calls == ("mistral",)
+
+
+STRICT = (
+    "{% set ns = namespace(ids=[]) %}{% for m in messages %}{% if m.role == 'tool' %}"
+    "{% if m.tool_call_id not in ns.ids %}{{ raise_exception('A result without its call') }}{% endif %}"
+    "[result {{ m.tool_call_id }}]{{ m.content }}{% else %}[{{ m.role }}]{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}{% set ns.ids = ns.ids + [c.id] %}[call {{ c.id }}]"
+    "{{ c.function.name }}{{ c.function.arguments }}{% endfor %}{% endif %}{% endfor %}"
+    "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_template_that_compares_the_ids_of_calls_and_results_gets_them(count: int) -> None:
+    calls = tuple(ToolCall(f"c{number}", "rain", '{"at": 1}') for number in range(count))
+    results = [Message("tool", f"wet {each.id}", tool_call_id=each.id) for each in calls]
+    talk = [Message("user", "Rain?"), Message("assistant", "", tool_calls=calls), *results]
+    text = render(tokenizer_of("byte-level BPE", STRICT), talk, tools=(WEATHER,)).text
+    assert text.count("[call ") == text.count("[result ") == count
+    assert all(f"[result {each.id}]wet {each.id}" in text for each in calls)
