@@ -2,9 +2,9 @@
 
 msgspec (0.22) stores its description of a struct, dataclass or TypedDict at the class before the description
 is complete, and completes it in Python code that another thread can interrupt. A second thread that uses the
-class then reads null pointers, and the process ends with SIGSEGV: at a busy moment one start of the worker in
-120, whose threads read the header of a model's file at the same time. So each type is described once, under
-a lock, before its first use. `tests/test_prepared.py` checks every typed call of msgspec.
+class then reads null pointers, and the process ends with SIGSEGV: on a busy machine about one start of the
+worker in 130, when two of its threads read the header of a model's file. So each type is described once,
+under a lock, before its first use. `tests/test_prepared.py` checks every typed call of msgspec.
 
 Delete this when a msgspec stores complete descriptions only; a test there fails then.
 """
