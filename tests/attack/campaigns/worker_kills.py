@@ -36,13 +36,16 @@ from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking
 _SIGNALS = ("SIGKILL", "SIGTERM", "SIGSEGV", "SIGABRT", "SIGSTOP")
 _MOMENTS = ("start", "load", "read", "answer", "save", "idle")
 _SILENCE_S = 0.8
+# Until a worker's first event: a worker may be stopped before it. One that starts slowly is then silent
+# without being stopped, which nothing here asks about.
+_STARTING_S = 3.0
 _SAVE_S = 1.0
 _COLD_EVERY = 10
 _QUESTION = "What does the keeper write down each evening?"
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    with talking(_SILENCE_S) as (talk, folder):
+    with talking(_SILENCE_S, _STARTING_S) as (talk, folder):
         model = str(folder / "toy")
         talk.start(cold=False)
         expected = _comes_up(talk, model)
@@ -155,7 +158,7 @@ def _kill(talk: WorkerTalk, name: str) -> None:
     expected = name
     if name == "SIGSTOP":
         expected = "SIGKILL"
-        talk.until(WorkerSilent, 10)
+        talk.until(WorkerSilent, 20)
         talk.client.kill()
     exited = talk.until(WorkerExited, 10)
     if exited.signal_name != expected or exited.expected:
