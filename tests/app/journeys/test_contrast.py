@@ -121,7 +121,12 @@ def of_requests(level: Level) -> Callable[[MainWindow], Awaitable[list[str]]]:
     return scene
 
 
-def test_the_chat_window_and_those_beside_it(qapp: QApplication) -> None:
+def test_the_chat_window(qapp: QApplication) -> None:
+    scenes(qapp, first_page, chat)
+
+
+@pytest.mark.sweep
+def test_those_beside_it_and_after_a_worker_died(qapp: QApplication) -> None:
     def shown(name: str) -> Callable[[MainWindow], Awaitable[list[str]]]:
         async def scene(window: MainWindow) -> list[str]:
             beside = window.windows.show(name)
@@ -132,4 +137,4 @@ def test_the_chat_window_and_those_beside_it(qapp: QApplication) -> None:
         return scene
 
     beside = [*map(shown, SIDE_WINDOWS), *map(of_requests, LEVELS)]
-    scenes(qapp, first_page, project, *beside, chat, died)
+    scenes(qapp, project, *beside, died)

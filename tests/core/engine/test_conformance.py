@@ -105,11 +105,11 @@ ENDS = ("length", "cancel", "stop token", "stop text", "abandoned")
 LENGTHS = (1, 30, 63, 64, 65, 300)
 SOURCES = {"ngram-mod": {"table"}, "mtp": {"head"}, "draft-model": {"draft model"}}
 NOT_QUANTISED = ("gpt_oss", "deepseek_v3")
-# Chats with a head of its own file, a latent cache, an assistant, a block drafter; the others are sweeps.
-FEW_HEADS = {"qwen3_5": 2, "deepseek_v3": 1, "gemma4-small": 2, "dflash": 1}
+# Chats with a head in the model's file, an assistant, a block drafter; the others are sweeps.
+FEW_HEADS = {"qwen3_5": 2, "gemma4-small": 1, "dflash": 1}
 WITH_HEAD = " with a head"
 # Chats of models that see, whose prompts have rows of images; the others are sweeps.
-FEW_SEEING = {"qwen3_5": 2, "gemma4 both ways": 2}
+FEW_SEEING = {"qwen3_5": 1, "gemma4 both ways": 2}
 SEEING = " that sees"
 # Tokens drafted in each chat of a drafter that may draft.
 DRAFTED: dict[str, list[int]] = {}

@@ -82,9 +82,9 @@ async def test_stop_waits_for_a_save(
     tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_home(monkeypatch, tmp_path)
-    async with worker(command=_python(_SLOW, 0.8)) as talk:
+    async with worker(command=_python(_SLOW, 3.0)) as talk:
         await _learn(talk, toy_folder)
-        await talk.client.stop(timeout_s=0.5)
+        await talk.client.stop(timeout_s=2.0)
         exited = await talk.until(WorkerExited)
         assert (exited.returncode, exited.expected) == (0, True)
     _check_saved(tmp_path)
