@@ -11,6 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from mlx_lm.models.cache import CacheList, KVCache, RotatingKVCache, make_prompt
 
 from core.decoding.tree import TreeRows, tree_pass
 from core.errors import InternalError
+from core.kv.positions import Columns, Positioned
 from core.kv.verify_block import VerifyBlock
 from core.models.parts import rotations
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
@@ -289,6 +291,19 @@ def test_the_mask_is_ancestry_inside_the_window(
     entry = KVCache()
     entry.offset = past
     assert TreeRows(parents, lead).mask(entry, window).tolist() == by_hand(parents, lead, past, window)
+
+
+def test_a_window_counts_skipped_positions() -> None:
+    """A window of 4 shows columns 0, 1, 2, 10, 11 to a row at 12 from 10 on, to one at 14 from 11 on."""
+    entry = Positioned(KVCache(), Columns.at(np.array([0, 1, 2, 10, 11], dtype=np.int32)))
+    entry.entry.offset = 5
+    mask = TreeRows((-1, 0, -1), 1).mask(entry, 4).tolist()
+    assert [row[:5] for row in mask] == [
+        [False, False, False, True, True],
+        [False, False, False, True, True],
+        [False, False, False, False, True],
+        [False, False, False, True, True],
+    ]
 
 
 @pytest.mark.parametrize(("tokens", "columns"), [(0, 0), (3, 3), (7, 7), (8, 7), (9, 7), (30, 7)])

@@ -152,6 +152,8 @@ def test_the_first_level_leaves_the_reserve_to_the_deeper_ones() -> None:
     # The most recent follower is the first to be continued.
     assert (600, 601, 602, 603, 604, 605) in branches(draft)
     assert first_level_nodes(wide(60, reserved_tokens=0).draft(96), 3) == 95
+    # The reserve is a sixth, of a smaller tree, too.
+    assert [first_level_nodes(wide(60).draft(total), 3) for total in (5, 6, 47)] == [5, 5, 40]
 
 
 def test_a_first_level_that_leaves_room_gives_it_to_the_deeper_ones() -> None:

@@ -385,6 +385,23 @@ def test_the_time_of_scoring_is_as_measured_or_as_of_a_model_of_its_size(
     assert then[1] == 0
 
 
+@pytest.mark.parametrize("measured", [None, ReadingPace(0.125, 0.0)])
+def test_the_time_of_scoring_with_a_draft_model_is_that_of_the_draft_model(
+    tokenizer: TokenizerWrapper, measured: ReadingPace | None
+) -> None:
+    class Drafts:
+        def scoring(self, reference: str, *, drafts: bool) -> Any:
+            info = SimpleNamespace(parameters=answer.model.info.parameters // 4)
+            loaded = SimpleNamespace(info=info, why_not_read=lambda ids: "")
+            return SimpleNamespace(loaded=loaded, pace=SimpleNamespace(pace=measured), sequence=None)
+
+    answer = answer_to(tokenizer, asked(ABOUT_THE_OTTER), SPARSE | {"prefill.scorer": "draft-model"})
+    answer.model.info = replace(answer.model.info, parameters=200_000_000)
+    clock = Announced(ReadingPace(0.25, 0.001))
+    list(Planning(answer, clock, Paced(0.5), Drafts(), None, COLUMNS).plan())
+    assert clock.scoring[0] == (measured, ReadingPace(0.25 / 4, 0.001 / 4), True)
+
+
 @pytest.mark.parametrize(("tokens", "is_probed"), [(255, False), (256, True)])
 def test_short_texts_are_not_worth_a_timing(
     tokenizer: TokenizerWrapper, tokens: int, is_probed: bool
