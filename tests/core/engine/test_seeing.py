@@ -304,7 +304,13 @@ def test_a_chat_with_images_keeps_its_cache_in_full_precision(
     engine.unload()
 
 
-def test_a_full_context_drops_the_oldest_images_first(engine: Engine, pictures: tuple[Image, ...]) -> None:
+@pytest.mark.parametrize(
+    ("room", "used"), [pytest.param(-3, ["2"], marks=pytest.mark.sweep), (0, ["2"]), (1, [])]
+)
+def test_a_full_context_drops_the_oldest_images_first(
+    room: int, used: list[str], engine: Engine, pictures: tuple[Image, ...]
+) -> None:
+    """`room` tokens are left for the answer, which needs one."""
     one, _, other = pictures
     talk = [
         asked("One.", one),
@@ -314,10 +320,11 @@ def test_a_full_context_drops_the_oldest_images_first(engine: Engine, pictures: 
     ]
     talk.append(asked("Three?", image(Path(one.path).parent, 5)))
     whole = len(engine._prompt(Generate("", tuple(talk), settings_of()))[0].ids)
-    settings = settings_of("off", **{"prefill.context_tokens": whole - 3, "sampling.max_tokens": 4})
+    settings = settings_of("off", **{"prefill.context_tokens": whole + room, "sampling.max_tokens": 4})
     _, finished = answered(engine, talk, settings)
-    (change,) = [change for change in finished.effective.changes if change.setting == "images"]
-    assert (change.asked, change.used) == ("3", "2")
+    changes = [change for change in finished.effective.changes if change.setting == "images"]
+    assert [change.used for change in changes] == used
+    assert all(change.asked == "3" for change in changes)
 
 
 def test_a_model_that_does_not_see_is_told(

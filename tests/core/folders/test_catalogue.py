@@ -185,6 +185,11 @@ def test_other_peoples_formats_are_called_by_name(tmp_path: Path, file: str, wor
         Catalogue(ROOMY).take(str(tmp_path / "it"))
 
 
+def test_a_folder_that_is_not_there_is_called_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"There is no folder \S*nowhere\."):
+        Catalogue(ROOMY).take(str(tmp_path / "nowhere"))
+
+
 def too_large(folder: Path) -> Path:
     """A whole model with one tensor of 400 GiB: a hole in the disk, not one byte of it written."""
     write_toy_model(folder)
