@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.documents.page_choice import MOST_PAGES, most_pages, nearest_pages, unread_pages
-from core.documents.strings import page_image, scanned_page, unreadable_page
+from core.documents.strings import page_image, pages, scanned_page, unreadable_page
 from core.events import Attachment, Image, Message, Scans
 
 
@@ -37,6 +37,21 @@ def long(subject: str, words: int = 250) -> str:
     """A page about a subject, in other words that its neighbours do not have."""
     drawn = random.Random(subject)
     return " ".join([subject, *("".join(drawn.choices("abcdefghij", k=7)) for _ in range(words))])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([7], "page 7"),
+        ([3, 5, 6, 7, 9], "pages 3, 5 to 7, 9"),
+        ([1, 2], "pages 1 to 2"),
+        ([999, 1000], "pages 999 to 1,000"),
+        (list(range(1, 41, 2)), "pages " + ", ".join(map(str, range(1, 41, 2)))),
+        (list(range(1, 45, 2)), "pages " + ", ".join(map(str, range(1, 41, 2))) + ", and 2 more ranges"),
+    ],
+)
+def test_page_numbers_are_named_as_ranges(numbers: list[int], text: str) -> None:
+    assert pages(numbers) == text
 
 
 def test_all_pages_are_chosen_where_there_are_few() -> None:

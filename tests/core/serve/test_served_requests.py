@@ -30,6 +30,11 @@ def test_a_request_is_told_from_its_coming_to_its_end(served: Served) -> None:
         stop()
     states = [record.state for record in watcher.changed]
     assert list(dict.fromkeys(states)) == ["waiting", "reading", "writing", "finished"]
+    first = next(record for record in watcher.changed if record.tokens == 1)
+    begun_s = next(event.time_s for event in watcher.heard if isinstance(event, Token))
+    assert first.ttft_s == begun_s
+    # While it is written, too; the worker's own figure comes with its gauges.
+    assert next(record.ttft_s for record in watcher.changed if record.tokens == 2) == begun_s
     last = watcher.changed[-1]
     assert last.client == "Editor/1.2 (x; y)"
     assert (last.path, last.model, last.streams) == (CHAT, "toy", True)
