@@ -19,6 +19,7 @@ from shiboken6 import delete
 from app.chat.composer import Composer
 from app.chat.composer_edit import quote_lines
 from app.chat.composer_tools import ContextUse, MessageSize
+from app.chat.file_reader import FileReader, Reading
 from app.chat.intents import (
     EditMessage,
     Escape,
@@ -49,6 +50,22 @@ def composer(qtbot: QtBot) -> Composer:
     widget.show()
     widget.edit.setFocus()
     return widget
+
+
+def test_what_is_cancelled_is_not_reported_and_the_next_file_is(qtbot: QtBot, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.md").write_text(name * 40)
+    told: list[Reading] = []
+    reader = FileReader(told.append, told.append)
+    _, waiting = (reader.read(tmp_path / f"{name}.md") for name in "ab")
+    assert reader.busy
+    reader.cancel_all()
+    assert not reader.busy
+    last = reader.read(tmp_path / "c.md")
+    qtbot.waitUntil(lambda: bool(told) and not reader.busy, timeout=60_000)
+    assert set(told) == {last}
+    assert last.result == Attachment("c.md", "c" * 40)
+    assert waiting.result is None
 
 
 def sent(composer: Composer) -> list[Message]:

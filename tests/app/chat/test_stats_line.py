@@ -91,6 +91,12 @@ def test_what_drafting_brought_is_said_where_it_brought_something(
     assert shown(finished_parts(finished(stats, drafter=drafter))).split(" · ")[0] == line
 
 
+@pytest.mark.parametrize(("normal", "said"), [(3, False), (4, True)])
+def test_a_speed_of_few_plain_steps_is_not_compared(normal: int, said: bool) -> None:
+    stats = replace(STATS, plain_tokens_per_s=26.1, tokens=214, normal=normal)
+    assert ("instead of" in shown(finished_parts(finished(stats)))) is said
+
+
 @pytest.mark.parametrize(
     ("normal", "gate", "said"),
     [

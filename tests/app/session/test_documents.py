@@ -78,6 +78,14 @@ def test_removing_can_be_taken_back_until_it_is_purged(archive: KeptDocuments) -
         documents.text(tides.id)
 
 
+def test_removed_documents_are_in_the_order_of_their_removal(archive: KeptDocuments) -> None:
+    documents = Documents(archive, Clock())
+    kept = [documents.keep(Attachment(f"{name}.md", name)).id for name in ("Tides", "Fog", "Wind")]
+    for at in (2, 0, 1):
+        documents.remove(kept[at])
+    assert [each.id for each in documents.removed] == [kept[2], kept[0], kept[1]]
+
+
 def test_of_two_documents_with_one_text_the_one_that_is_not_removed_is_found(archive: KeptDocuments) -> None:
     documents = Documents(archive, Clock())
     twins = [documents.keep(Attachment("Tides.md", "high water"))]

@@ -15,6 +15,8 @@ from PIL import Image as Pillow
 from app.session.images import hashes_of
 from app.store.images import ImageFolder
 from app.store.library import Library
+from core.documents import limits
+from core.documents.strings import file_size
 from core.errors import RequestError
 from core.events import Image
 from core.system.reader_process import StoppedError
@@ -70,6 +72,21 @@ def test_what_is_no_image_leaves_nothing(images: ImageFolder, tmp_path: Path) ->
     with pytest.raises(StoppedError):
         images.keep(picture(RED), "a.png", lambda reading: reading.stop())
     assert files(images) == set()
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_copied(
+    images: ImageFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = picture(RED)
+    (tmp_path / "a.png").write_bytes(data)
+    monkeypatch.setattr(limits, "MOST_IMAGE_BYTES", len(data) - 1)
+    for source in (data, tmp_path / "a.png"):
+        with pytest.raises(RequestError) as refused:
+            images.keep(source, "a.png")
+        assert refused.value.message == file_size("a.png", len(data), len(data) - 1)
+    assert files(images) == set()
+    monkeypatch.setattr(limits, "MOST_IMAGE_BYTES", len(data))
+    assert images.keep(tmp_path / "a.png", "a.png") == images.keep(data, "a.png")
 
 
 def test_a_disk_that_takes_nothing_is_told_and_loses_nothing(images: ImageFolder) -> None:

@@ -18,6 +18,7 @@ from app.session.chats.projects import Project
 from app.session.documents import KeptDocument, digest_of
 from app.store.chat_store import ChatStore
 from app.store.copies import Backups, erase
+from app.store.database import checksum
 from app.store.faults import StoreError
 from app.store.library import Library
 from app.store.salvage import Found, salvage
@@ -371,6 +372,16 @@ def test_an_answer_whose_middle_is_missing_says_so(tmp_path: Path) -> None:
     assert answer.tokens == tokens[:20]
     assert answer.status == "cut_off"
     assert "could not be read" in answer.note
+
+
+def test_of_two_states_of_a_project_the_one_with_the_larger_row_id_counts() -> None:
+    """In whatever order their pages are read."""
+    rows = [(at, ["p", state, checksum("p", state)]) for at, state in ((3, b"old"), (7, b"new"))]
+    for order in (rows, rows[::-1]):
+        found = Found()
+        for row in order:
+            found.add(row)
+        assert list(found.projects.values()) == rows[1:]
 
 
 def test_a_deletion_takes_only_that_chat_from_a_damaged_copy(home: Path, written: Written) -> None:

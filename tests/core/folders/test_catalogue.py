@@ -7,6 +7,7 @@ import shutil
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -20,7 +21,7 @@ from core.folders import places
 from core.folders.catalogue import Catalogue
 from core.folders.config import Machine
 from core.folders.download import NOTE
-from core.folders.folder import family_of
+from core.folders.folder import check, family_of
 from core.folders.places import family_label, readable
 from core.folders.starter import ensure_starter
 from core.kv.mlx_lm_caches import KvQuantisation, quantisable, quantise
@@ -130,6 +131,22 @@ def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_pa
     kv = KvCache(str(bits))  # type: ignore[arg-type]
     assert need.with_cache(kv).cache_at(256) == sum(layer.nbytes for layer in cache)
     assert (need.with_cache(kv) == need) == (not groups) == (hidden == 32)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_output_layer_counts_where_the_model_has_its_own(tied: bool, tmp_path: Path) -> None:
+    """Some files of models that share the embedding's have it as well; mlx-lm drops it."""
+    write_toy_model(tmp_path / "toy", tie_word_embeddings=tied)
+    path = str(tmp_path / "toy" / "model.safetensors")
+    weights: Any = mx.load(path)
+    mx.eval(weights)  # before the file is replaced
+    before = check(tmp_path / "toy").parameters
+    rows = weights["model.embed_tokens.weight"]
+    mx.save_safetensors(path, weights | {"lm_head.weight": rows}, metadata={"format": "mlx"})
+    own = 0 if tied else rows.size
+    weights.pop("lm_head.weight", None)
+    assert check(tmp_path / "toy").parameters == sum(each.size for each in weights.values()) + own
+    assert before == check(tmp_path / "toy").parameters
 
 
 def test_every_place_is_looked_at_once(tmp_path: Path, toy_folder: Path) -> None:

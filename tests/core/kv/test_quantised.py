@@ -86,6 +86,18 @@ def test_full_attention_is_quantised_and_nothing_else(name: str) -> None:
     assert held == [kind == FULL for kind in kinds]
 
 
+def test_a_model_that_answers_otherwise_with_quantised_keys_keeps_them_whole() -> None:
+    inner = model_of("llama")
+
+    def model(inputs: mx.array, cache: Any) -> mx.array:
+        found: mx.array = inner(inputs, cache=cache)
+        return -found if any(isinstance(entry, QuantizedKVCache) for entry in cache) else found
+
+    wrong: Any = model
+    found = quantisable(wrong, lambda: make_prompt_cache(inner))
+    assert (found.groups, found.why_not) == ((), "its answers with quantised keys are wrong")
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", thinned([n for n in ARCHITECTURES if n not in REFUSED], keep=THREE))
 @pytest.mark.parametrize("seed", thinned(range(8), keep=[0]))
