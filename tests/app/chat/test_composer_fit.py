@@ -7,6 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip, estimated_tokens, size_words
+from app.chat.composer_edit import is_document
 from app.chat.composer_tools import MessageSize, Remedy, beginning, remedies
 from app.controls.shapes import in_own_direction
 from core.events import Attachment
@@ -69,6 +70,13 @@ def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
 def test_estimates_know_writing_without_spaces_and_look_into_long_texts(text: str, tokens: int) -> None:
     estimate = estimated_tokens(text)
     assert estimate == tokens if len(text) < 10_000 else abs(estimate - tokens) < 0.25 * tokens
+
+
+@pytest.mark.parametrize(("tokens", "is_one"), [(2_000, False), (2_001, True)])
+def test_a_pasted_text_of_more_than_2000_tokens_is_a_document(tokens: int, is_one: bool) -> None:
+    text = "x" * 4 * tokens
+    assert estimated_tokens(text) == tokens
+    assert is_document(text) is is_one
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from core.errors import ModelError, ModelTooLargeError
 from core.events import ModelEntry, fit_of
 from core.folders import places
 from core.folders.catalogue import Catalogue
-from core.folders.config import Machine
+from core.folders.config import Machine, layer_kinds
 from core.folders.download import NOTE
 from core.folders.folder import check, family_of
 from core.folders.places import family_label, readable
@@ -147,6 +147,28 @@ def test_an_output_layer_counts_where_the_model_has_its_own(tied: bool, tmp_path
     weights.pop("lm_head.weight", None)
     assert check(tmp_path / "toy").parameters == sum(each.size for each in weights.values()) + own
     assert before == check(tmp_path / "toy").parameters
+
+
+@pytest.mark.parametrize(
+    ("fields", "kinds"),
+    [
+        ({"layer_types": ["full_attention", "sliding_attention", "linear_attention"]}, "fws"),
+        ({"hybrid_override_pattern": "M*-M"}, "sfs"),
+        ({"hybrid_override_pattern": ["*", "M", "E"]}, "fs"),
+        ({"hybrid_override_pattern": ""}, "fff"),
+        ({"hybrid_override_pattern": 7}, "fff"),
+        ({"full_attn_idxs": [1]}, "sfs"),
+        ({"hybrid_layer_pattern": [0, 1, 1, 0]}, "fww"),
+        ({"linear_attn_config": {"full_attn_layers": [3]}}, "ssf"),
+        ({"full_attention_interval": 2}, "sfs"),
+        ({"attn_layer_period": 2, "attn_layer_offset": 0}, "fsf"),
+        ({"sliding_window_pattern": 2, "sliding_window": 8}, "wfw"),
+        ({"sliding_window_pattern": 2}, "fff"),
+    ],
+)
+def test_each_layers_cache_is_of_the_kind_that_the_config_says(fields: dict[str, Any], kinds: str) -> None:
+    found = layer_kinds({"num_hidden_layers": 3, "num_attention_heads": 4} | fields)
+    assert "".join(kind[0] for kind in found) == kinds
 
 
 def test_every_place_is_looked_at_once(tmp_path: Path, toy_folder: Path) -> None:
