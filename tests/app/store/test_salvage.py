@@ -7,6 +7,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -275,6 +276,30 @@ def test_a_library_shows_and_repairs_what_can_be_read(home: Path, written: Writt
     there = {turn.id for turn in long.turns} & {turn.id for turn in written.chats[LONG_CHAT].turns}
     assert len(there) >= LONG_TURNS - 30
     again.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM sqlite_master; PRAGMA user_version = 0",  # as of an empty database
+        "DELETE FROM sqlite_master WHERE tbl_name != 'projects'",  # as of another program
+    ],
+)
+def test_rows_are_found_where_the_list_of_tables_is_lost(
+    tmp_path: Path, written: Written, damage: str
+) -> None:
+    (tmp_path / "chats.db").write_bytes(written.data)
+    with closing(sqlite3.connect(tmp_path / "chats.db")) as connection:
+        connection.executescript(f"PRAGMA writable_schema = 1; {damage}")
+    with closing(Library(tmp_path)) as library:
+        assert library.problem is not None
+        assert library.problem.remedy == "repair"
+        assert {summary.id for summary in library.summaries()} == {*written.chats}
+        library.repair()
+        assert library.flush()
+    with closing(Library(tmp_path)) as library:
+        assert library.problem is None
+        assert all(library.load(chat_id) == chat for chat_id, chat in written.chats.items())
 
 
 def test_missing_turns_come_from_the_newest_backup_that_has_them(home: Path, written: Written) -> None:
