@@ -28,7 +28,7 @@ from app.session.tools.calls import CallRecord
 from core.answer_format import AnswerFormat
 from core.answer_format.formats import ThoughtTags
 from core.events import TYPED, Attachment, Message, Passage, ReadingMap, Token
-from core.origins import PASTED_CHARACTERS, Index, Place, Source, trace
+from core.origins import PASTED_CHARACTERS, Index, Place, Source, Tracer, trace
 from tests.app.session.chats.drawn import returned
 
 LEASE = Attachment(
@@ -85,6 +85,24 @@ def test_an_answer_that_grows_in_slices_has_the_origins_of_the_whole(seed: int) 
     assert all(index.build() for index in indexes)
     assert origins.of("t0").origins == trace(ANSWER * 3, sources, indexes, "And then?")
     assert origins.of("t0").complete
+
+
+def test_a_long_answer_without_lines_is_traced_in_slices_of_400_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slices: list[str] = []
+    extend = Tracer.extend
+
+    def noted(self: Tracer, text: str, *, left_out: bool = False) -> None:
+        slices.append(text)
+        extend(self, text, left_out=left_out)
+
+    monkeypatch.setattr(Tracer, "extend", noted)
+    chat, origins = chat_of(ANSWER * 20), ChatOrigins()
+    origins.follow(chat)
+    origins.step(60.0)
+    assert "".join(slices) == ANSWER * 20
+    assert max(map(len, slices)) == 400
 
 
 def test_what_was_traced_is_not_traced_again() -> None:

@@ -235,6 +235,15 @@ def test_one_number_that_is_none_is_found_in_a_row_that_nobody_reads(
     load(str(folder))
 
 
+def test_a_model_says_why_it_cannot_continue_a_text(toy_engine: Engine) -> None:
+    loaded, name = toy_engine.loaded, toy_engine.loaded.info.name
+    size, rows = loaded.info.context_tokens, loaded.info.vocabulary
+    assert loaded.why_not_read([5] * (size - 1)) == ""
+    assert loaded.why_not_read([5] * size) == f"{name} reads {size - 1:,} tokens, and the text has {size:,}"
+    assert loaded.why_not_read([rows - 1]) == ""
+    assert loaded.why_not_read([rows]) == f"the text has tokens that {name} does not have"
+
+
 class Answering(nn.Module):
     """Gives `logits` [1, 2, 4], or raises them."""
 

@@ -237,11 +237,12 @@ async def test_images_are_followed_up_reopened_found_viewed_edited_and_deleted(
     tiles = questions(window)[0].tiles
     await until(lambda: all(tile.shown for tile in tiles), what="the thumbnails are decoded")
     assert [tile.shown.size() for tile in tiles] == [tile.size() for tile in tiles]
+    unmarked = [tile.grab().toImage() for tile in tiles]
     finder = window.views.transcript.finder
     finder.open()
     finder.bar.field.setText("MAP.P")
     await until(lambda: finder.bar.count.text().startswith("1 of 1"))
-    assert [tile.is_found for tile in tiles] == [False, True]
+    assert [tile.grab().toImage() == before for tile, before in zip(tiles, unmarked)] == [True, False]
     finder.close()
 
     tiles[0].setFocus(Qt.FocusReason.TabFocusReason)
