@@ -148,6 +148,21 @@ def test_as_many_are_asked_for_as_pay(most: int, per_token: float) -> None:
     assert at - 60 > 100 * min(5, most)
 
 
+def test_fewer_are_asked_for_where_steps_emit_more_without_them() -> None:
+    """A step's time is worth as many tokens as the last ones emitted."""
+    text = list(range(1000))
+
+    def asked(tokens_a_step: int) -> int:
+        proposals = Proposals(Guessing(text, lambda at: True), lambda count: 0.15 * count)
+        proposals.begin(text[:60])
+        for at in range(60, 60 + 40 * tokens_a_step, tokens_a_step):
+            proposals.observe(text[at : at + tokens_a_step])
+        proposals.ask([], 40)
+        return round(proposals.asked_cost / 0.15)
+
+    assert 1 == asked(6) < asked(1)
+
+
 def test_confident_evidence_asks_nothing() -> None:
     phrase = list(range(100, 140))
     text = phrase * 8
