@@ -38,10 +38,10 @@ run: setup ## Open Draftlight
 TESTS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider \
   -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test: libraries ## Run all tests except the optional ones (6 to 9 minutes; TESTED=folders for some of them)
+test: libraries ## Run all tests except the optional ones (6 to 11 minutes; TESTED=folders for some of them)
 	@$(TESTS) $(TESTED)
 
-test-sweeps: libraries ## Run the sweeps: all architectures and drafters, campaigns, the starter model (10 minutes)
+test-sweeps: libraries ## Run the sweeps: all architectures and drafters, campaigns, the starter model (35 minutes)
 	@$(TESTS) -m "sweep and not slow"
 
 test-slow: libraries ## Run the longest sweeps

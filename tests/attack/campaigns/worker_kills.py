@@ -16,6 +16,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from core.events import (
     Finished,
@@ -30,6 +31,7 @@ from core.events import (
 )
 from core.events.codec import WorkerExited, WorkerSilent
 from core.system.paths import tables_dir
+from core.worker.client import WorkerClient
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking
 
@@ -45,7 +47,7 @@ _QUESTION = "What does the keeper write down each evening?"
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    with talking(_SILENCE_S, _STARTING_S) as (talk, folder):
+    with talking(partial(WorkerClient, silence_s=_SILENCE_S, starting_s=_STARTING_S)) as (talk, folder):
         model = str(folder / "toy")
         talk.start(cold=False)
         expected = _comes_up(talk, model)

@@ -30,23 +30,20 @@ class Broken(Exception):
 class WorkerTalk:
     """One worker after the other; `start()` begins a new one. `heard` is what the present one said."""
 
-    def __init__(self, runner: asyncio.Runner, *, silence_s: float = 15.0, starting_s: float = 180.0) -> None:
+    def __init__(self, runner: asyncio.Runner, new_client: Callable[[], WorkerClient]) -> None:
         self._runner = runner
-        self._silence_s, self._starting_s = silence_s, starting_s
-        self.client = self._client()
+        self._new_client = new_client
+        self.client = new_client()
         self._events: AsyncIterator[WorkerEvent] = self.client.events()
         self.heard: list[WorkerEvent] = []
 
     def start(self, *, cold: bool = True) -> None:
         """Unless `cold`, the worker is a fork where the system allows it (see `tests.forks`)."""
-        self.client = self._client()
+        self.client = self._new_client()
         with forks.executing() if cold else contextlib.nullcontext():
             self._runner.run(self.client.start())
         self._events = self.client.events()
         self.heard = []
-
-    def _client(self) -> WorkerClient:
-        return WorkerClient(silence_s=self._silence_s, starting_s=self._starting_s)
 
     def send(self, *commands: Command) -> None:
         for command in commands:
@@ -101,7 +98,7 @@ class WorkerTalk:
 
 
 @contextlib.contextmanager
-def talking(silence_s: float = 15.0, starting_s: float = 180.0) -> Iterator[tuple[WorkerTalk, Path]]:
+def talking(new_client: Callable[[], WorkerClient] = WorkerClient) -> Iterator[tuple[WorkerTalk, Path]]:
     """A talk that has not begun, and a folder of its own with the toy model in `toy`."""
     from tests.core.toy import write_toy_model
 
@@ -113,7 +110,7 @@ def talking(silence_s: float = 15.0, starting_s: float = 180.0) -> Iterator[tupl
     ):
         folder = Path(name)
         write_toy_model(folder / "toy")
-        talk = WorkerTalk(runner, silence_s=silence_s, starting_s=starting_s)
+        talk = WorkerTalk(runner, new_client)
         try:
             yield talk, folder
         finally:
